@@ -1,0 +1,272 @@
+package dlqbridge
+
+import (
+	"slices"
+	"time"
+)
+
+// Effect is what is known about a task's changes to the outside world.
+type Effect string
+
+// The three states. Silence is EffectUnknown, never EffectNone.
+const (
+	EffectNone      Effect = "none_confirmed"
+	EffectConfirmed Effect = "confirmed"
+	EffectUnknown   Effect = "unknown"
+)
+
+// Proof is what a finding rests on.
+type Proof string
+
+// The proofs. ProofNothingFound never proves absence.
+const (
+	ProofReceipt         Proof = "receipt"
+	ProofSystemRead      Proof = "system_read"
+	ProofNotStarted      Proof = "not_started"
+	ProofDeclared        Proof = "declared"
+	ProofWorkerStatement Proof = "worker_statement"
+	ProofOperator        Proof = "operator"
+	ProofNothingFound    Proof = "nothing_found"
+)
+
+// AllSteps is the step of a finding that speaks for every step of the task
+// that no other finding names.
+const AllSteps = "*"
+
+// Finding is what one store says about one mutating step's effect.
+type Finding struct {
+	// Store is who says it: "ledger", "message", "route", "operator", …
+	Store string `json:"store"`
+	// Step is the step's id, or AllSteps.
+	Step string `json:"step"`
+	// Run is the run it speaks of; empty speaks of all runs.
+	Run   string `json:"run"`
+	State Effect `json:"state"`
+	Proof Proof  `json:"proof"`
+	// AsOf is the time it speaks for: what happened later is not covered. For a
+	// step that began and has no end it is the step's last sign of life.
+	AsOf time.Time `json:"asOf"`
+	// Receipt is the outside system's own reference, if there is one.
+	Receipt *string `json:"receipt"`
+	// Detail says in words what was seen ("started, no receipt").
+	Detail string `json:"detail,omitempty"`
+}
+
+// Checkpoint is a place from which a run can be resumed.
+type Checkpoint struct {
+	Ref  string    `json:"ref"`
+	Step string    `json:"step"`
+	Run  string    `json:"run"`
+	At   time.Time `json:"at"`
+	// WorkflowVersion is the version that wrote it.
+	WorkflowVersion string `json:"workflowVersion,omitempty"`
+	// Lineage lists the runs it stands on, its own included; empty means its own only.
+	Lineage []string `json:"lineage,omitempty"`
+}
+
+// Covers says whether the checkpoint stands after a step: a step of its own
+// lineage, up to its own step. Step ids sort in order.
+func (c *Checkpoint) Covers(f Finding) bool {
+	if c == nil || f.Step == AllSteps || c.Step == "" || f.Step > c.Step {
+		return false
+	}
+	return f.Run == c.Run || slices.Contains(c.Lineage, f.Run)
+}
+
+// FoldInput is everything the fold looks at.
+type FoldInput struct {
+	Findings []Finding
+	// LastSend is when work was last sent back (or may have been); zero is
+	// never. Each send opens a new span that needs its own proof.
+	LastSend time.Time
+	// Running is set while a run may still be going.
+	Running bool
+	// Checkpoint, if one is valid.
+	Checkpoint *Checkpoint
+	// TrustWorker: the route trusts a worker's own none_confirmed, and the
+	// letter was sent to the dead-letter place by the worker itself.
+	TrustWorker bool
+	// OnlyRun is the run known to be the only one of the task so far; empty is
+	// unknown. Only then does a worker's word about its own run speak for the task.
+	OnlyRun string
+}
+
+// Folded is the result of a fold.
+type Folded struct {
+	// State is the effect of the task; Uncovered that of the steps the
+	// checkpoint does not cover, which is what decisions look at.
+	State, Uncovered Effect
+}
+
+// Fold folds all findings about the mutating steps of all runs of a task:
+//
+//   - unknown if any step is unknown, if no store could speak for a step that
+//     may have run, if stores disagree about one, or if a run may be going;
+//   - confirmed if none is unknown and at least one is confirmed;
+//   - none_confirmed only if a positive proof speaks for every step.
+//
+// Coverage by a checkpoint never changes State; it only shrinks what Uncovered
+// is folded over.
+func Fold(e FoldInput) Folded {
+	if e.Running {
+		return Folded{EffectUnknown, EffectUnknown}
+	}
+	return Folded{
+		State:     foldOver(e, func(Finding) bool { return true }),
+		Uncovered: foldOver(e, func(f Finding) bool { return !e.Checkpoint.Covers(f) }),
+	}
+}
+
+func foldOver(e FoldInput, keep func(Finding) bool) Effect {
+	var named, general []Finding // general: findings about every step not named
+	begun := false
+	for _, f := range e.Findings {
+		switch {
+		case !e.counts(f):
+		case f.Step == AllSteps:
+			general = append(general, f)
+		default:
+			named = append(named, f)
+			begun = begun || f.State != EffectNone
+		}
+	}
+	if begun { // a declaration that tasks change nothing is voided by a step that may have
+		general = slices.DeleteFunc(general, func(f Finding) bool { return f.Proof == ProofDeclared })
+	}
+
+	confirmed := false
+	for _, k := range steps(named, keep) {
+		switch settle(about(k, named, general)) {
+		case EffectUnknown:
+			return EffectUnknown
+		case EffectConfirmed:
+			confirmed = true
+		case EffectNone:
+		}
+	}
+	switch settle(e.unnamed(general)) {
+	case EffectUnknown:
+		return EffectUnknown
+	case EffectConfirmed:
+		confirmed = true
+	case EffectNone:
+	}
+	if confirmed {
+		return EffectConfirmed
+	}
+	return EffectNone
+}
+
+// counts says whether a finding may be used at all. A negative about no run in
+// particular from before the last send says nothing about the span after it;
+// what was confirmed stays confirmed.
+func (e FoldInput) counts(f Finding) bool {
+	if f.State != EffectNone {
+		return true
+	}
+	stale := !f.AsOf.After(e.LastSend) && (f.Run == "" || f.Step == AllSteps)
+	switch f.Proof {
+	case ProofNotStarted, ProofDeclared:
+		return true // read or declared anew at each fold
+	case ProofOperator, ProofSystemRead:
+		return !stale
+	case ProofWorkerStatement:
+		return e.TrustWorker && !stale
+	case ProofNothingFound, ProofReceipt: // these never prove absence
+	}
+	return false
+}
+
+// stepKey is one step of one run.
+type stepKey struct{ run, step string }
+
+// steps lists the steps that are named and kept, each run's own. A finding
+// without a run joins the runs known for its step.
+func steps(named []Finding, keep func(Finding) bool) []stepKey {
+	var keys []stepKey
+	for _, f := range named {
+		k := stepKey{f.Run, f.Step}
+		joins := f.Run == "" && slices.ContainsFunc(named, func(g Finding) bool { return g.Step == f.Step && g.Run != "" })
+		if !joins && keep(f) && !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// about is what speaks about one named step: its own findings, and the general
+// ones of somebody who judged all steps. "Nobody began any other step" and
+// "tasks change nothing" say nothing about a step that is named.
+func about(k stepKey, named, general []Finding) []Finding {
+	var out []Finding
+	for _, f := range named {
+		if f.Step == k.step && (f.Run == k.run || f.Run == "") {
+			out = append(out, f)
+		}
+	}
+	for _, f := range general {
+		judged := f.Proof == ProofOperator || f.Proof == ProofSystemRead || f.Proof == ProofWorkerStatement
+		if judged && f.State == EffectNone && (f.Run == k.run || f.Run == "") {
+			out = append(out, f)
+		}
+		if f.Proof == ProofOperator && f.State == EffectConfirmed {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// unnamed is what speaks about the steps that no finding names. A negative from
+// one run does not speak for the others.
+func (e FoldInput) unnamed(general []Finding) []Finding {
+	return slices.DeleteFunc(slices.Clone(general), func(f Finding) bool {
+		return f.State == EffectNone && f.Run != "" && f.Run != e.OnlyRun
+	})
+}
+
+// settle folds the findings about one step. A doubt is ended by a proof that
+// speaks for its time or later; two proofs that disagree leave it unknown; and
+// no proof at all is unknown.
+func settle(about []Finding) Effect {
+	var doubt time.Time
+	doubted := false
+	for _, f := range about {
+		if f.State == EffectUnknown && f.Proof != ProofNothingFound {
+			doubted = true
+			if f.AsOf.After(doubt) {
+				doubt = f.AsOf
+			}
+		}
+	}
+	yes, no := false, false
+	for _, f := range about {
+		switch f.State {
+		case EffectConfirmed: // an effect that happened stays so, whenever it was seen
+			yes = true
+		case EffectNone:
+			no = no || !doubted || f.ends(doubt)
+		case EffectUnknown:
+		}
+	}
+	switch {
+	case yes && no:
+		return EffectUnknown
+	case yes:
+		return EffectConfirmed
+	case no:
+		return EffectNone
+	}
+	return EffectUnknown
+}
+
+// ends says whether a negative ends a doubt that arose at the given time: only
+// the word of somebody who looked at the outside world then or later. "Not
+// started" and "declared" speak of steps that nobody began.
+func (f Finding) ends(doubt time.Time) bool {
+	switch f.Proof {
+	case ProofOperator, ProofSystemRead:
+		return !f.AsOf.Before(doubt)
+	case ProofReceipt, ProofNotStarted, ProofDeclared, ProofWorkerStatement, ProofNothingFound:
+	}
+	return false
+}

@@ -1,0 +1,162 @@
+package dlqbridge
+
+import "time"
+
+// JobState is where a redrive job is in its life.
+type JobState string
+
+// The states of a job.
+const (
+	JobRunning   JobState = "running"
+	JobPaused    JobState = "paused"
+	JobCancelled JobState = "cancelled"
+	// JobDone: every member was sent or excluded; outcomes may be open.
+	JobDone JobState = "done"
+	// JobFailed: it could not go on; Reason says why. What was not sent is as
+	// it was and can be selected again.
+	JobFailed JobState = "failed"
+)
+
+// Job is one redrive run: a frozen selection of records of one cause and one
+// destination, sent under one pace. Version guards it like a record's.
+type Job struct {
+	ID          string    `json:"id"`
+	Version     int       `json:"version"`
+	State       JobState  `json:"state"`
+	Reason      string    `json:"reason,omitempty"`
+	Cause       Cause     `json:"cause"`
+	Destination string    `json:"destination"`
+	Route       string    `json:"route"`
+	Fix         *Fix      `json:"fix,omitempty"`
+	By          Actor     `json:"by"`
+	Why         string    `json:"why"`
+	Rate        Rate      `json:"rate"`
+	Burst       int       `json:"burst"`
+	MaxInFlight int       `json:"maxInFlight"`
+	Created     time.Time `json:"created"`
+	Ended       time.Time `json:"ended,omitzero"`
+	// Selected, Sent, InDoubt and Excluded count members; the numbers are those
+	// of the job's last write and may lag while it runs.
+	Selected int `json:"selected"`
+	Sent     int `json:"sent"`
+	InDoubt  int `json:"inDoubt"`
+	Excluded int `json:"excluded"`
+}
+
+// Member is one record of a job's frozen selection.
+type Member struct {
+	ID      string `json:"id"`
+	Version int    `json:"v"`
+}
+
+// Exclusion is a record that a plan or a job leaves out, and why.
+type Exclusion struct {
+	ID     string        `json:"id"`
+	Reason ExcludeReason `json:"reason"`
+	// Detail is a sentence for the person, such as who holds the claim.
+	Detail string `json:"detail,omitempty"`
+}
+
+// ExcludeReason is why a record is not sent.
+type ExcludeReason string
+
+// The reasons.
+const (
+	ExcludeEffectUnknown     ExcludeReason = "effect_unknown"
+	ExcludeNeedsCompensation ExcludeReason = "needs_compensation"
+	ExcludeNotAuthorized     ExcludeReason = "not_authorized"
+	ExcludeNeedsSecondPerson ExcludeReason = "needs_second_person"
+	ExcludeExpired           ExcludeReason = "expired"
+	ExcludeClosed            ExcludeReason = "closed"
+	ExcludeBudgetExhausted   ExcludeReason = "budget_exhausted"
+	ExcludeNotBefore         ExcludeReason = "not_before"
+	ExcludeClaimed           ExcludeReason = "claimed"
+	ExcludeInDoubt           ExcludeReason = "in_doubt"
+	ExcludeStillRunning      ExcludeReason = "still_running"
+	ExcludeHeld              ExcludeReason = "held"
+	ExcludeConflict          ExcludeReason = "conflict"
+	ExcludeOrderBlocked      ExcludeReason = "order_blocked"
+	ExcludeTargetMissing     ExcludeReason = "target_missing"
+	ExcludeSourceMismatch    ExcludeReason = "source_mismatch"
+	ExcludeTooLarge          ExcludeReason = "too_large"
+	ExcludeMarkImpossible    ExcludeReason = "mark_impossible"
+	ExcludePayloadExpired    ExcludeReason = "payload_expired"
+	ExcludeChanged           ExcludeReason = "changed"
+)
+
+// Hold is a stop sign. Empty selectors match everything; All must be set to
+// stop everything.
+type Hold struct {
+	ID          string    `json:"id"`
+	Route       string    `json:"route,omitempty"`
+	Destination string    `json:"destination,omitempty"`
+	Tenant      string    `json:"tenant,omitempty"`
+	Signature   string    `json:"signature,omitempty"`
+	Record      string    `json:"record,omitempty"`
+	All         bool      `json:"all,omitempty"`
+	Reason      string    `json:"reason"`
+	By          Actor     `json:"by"`
+	At          time.Time `json:"at"`
+	Until       time.Time `json:"until,omitzero"`
+}
+
+// Stops says whether the hold stops a record from being sent to destination now.
+func (h Hold) Stops(c Control, destination string, now time.Time) bool {
+	if !h.Until.IsZero() && !now.Before(h.Until) {
+		return false
+	}
+	if h.All {
+		return true
+	}
+	named := false
+	for _, s := range []struct{ want, have string }{
+		{h.Route, c.Route},
+		{h.Destination, destination},
+		{Short(h.Tenant), c.Tenant},
+		{h.Signature, c.Signature},
+		{h.Record, c.ID},
+	} {
+		if s.want == "" {
+			continue
+		}
+		if s.want != s.have {
+			return false
+		}
+		named = true
+	}
+	return named
+}
+
+// Lease is a job's exclusive right to send to a destination, with what its
+// taker-over must know. Token changes with each holder; every write under the
+// lease is conditional on it (fencing).
+type Lease struct {
+	Destination string
+	Job         string
+	// Holder says who it is, for the person who is told to wait.
+	Holder string
+	Token  string
+	Until  time.Time
+	// SendDeadline is the longest a send of this holder can be under way.
+	SendDeadline time.Duration
+	// Batches are the open batches: journalled, not all noted.
+	Batches map[string]Batch
+	// NextFree is the pace's state: when the next message is due at the
+	// earliest at the holder's rate (the theoretical arrival time of GCRA).
+	NextFree time.Time
+}
+
+// MaxOpenBatches bounds how many batches one lease item can hold.
+const MaxOpenBatches = 16
+
+// Batch is one journalled batch: what is about to be sent.
+type Batch struct {
+	At      time.Time     `json:"at"`
+	Members []BatchMember `json:"m"`
+}
+
+// BatchMember is one record of a batch with its redrive number.
+type BatchMember struct {
+	ID string `json:"id"`
+	N  int    `json:"n"`
+}
