@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlqbridge/dlqbridge/localstack/clock"
+	"github.com/dlqbridge/dlqbridge/localstack/dynamodb"
 	"github.com/dlqbridge/dlqbridge/localstack/sqs"
 	"github.com/dlqbridge/dlqbridge/localstack/wire"
 )
@@ -35,6 +36,7 @@ type Options struct {
 type Cloud struct {
 	clock    *clock.Clock
 	services map[string]wire.Service // by target prefix
+	tables   *dynamodb.Service
 	faults   faults
 	record   recording
 
@@ -55,11 +57,13 @@ const (
 func New(o Options) *Cloud {
 	c := clock.New(o.Now)
 	ctx, cancel := context.WithCancel(context.Background())
+	tables := dynamodb.New(c)
 	cloud := &Cloud{
-		clock: c,
+		clock:  c,
+		tables: tables,
 		services: map[string]wire.Service{
 			sqsTarget:      sqs.New(c, o.InFlightLimit),
-			dynamodbTarget: newDynamoDB(c),
+			dynamodbTarget: tables,
 		},
 		ctx:   ctx,
 		close: cancel,
@@ -71,6 +75,10 @@ func New(o Options) *Cloud {
 // Clock is the cloud's clock; advancing it ends visibility timeouts, delays
 // and waits that are due by then.
 func (c *Cloud) Clock() *clock.Clock { return c.clock }
+
+// SetTTLDeletes switches DynamoDB's deletion of expired items off or on again;
+// it is on at first. The real service may take days over it.
+func (c *Cloud) SetTTLDeletes(on bool) { c.tables.SetTTLDeletes(on) }
 
 // Close ends the calls that still wait. The cloud answers no more.
 func (c *Cloud) Close() {

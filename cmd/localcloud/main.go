@@ -1,0 +1,147 @@
+// Command localcloud serves the local cloud on an address of this machine:
+// SQS, DynamoDB and STS for any client of AWS, without an account and without
+// containers.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge/localstack"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+const help = `localcloud serves SQS, DynamoDB and STS on this machine, strict as the real ones.
+
+  go run ./cmd/localcloud [--aws 127.0.0.1:4566] [--seed FILE]
+
+It prints the environment for clients, as lines to paste into another shell,
+and then "ready". Ctrl-C stops it, and everything in it is gone.
+
+  aws --endpoint-url http://127.0.0.1:4566 sqs list-queues
+
+A seed file fills it at the start:
+
+  queues:
+    - {name: orders-dlq}
+    - {name: orders, visibility_timeout: 30, redrive: {to: orders-dlq, max_receive_count: 3}}
+  tables:
+    - {name: ledger, partition_key: pk, sort_key: sk, ttl: expires_at}
+
+The same address has a control interface: the calls so far, faults to order, a
+clock to move.
+
+  curl http://127.0.0.1:4566/_local/requests?service=sqs
+  curl -d '{"service":"sqs","operation":"SendMessage","do":"drop_after"}' http://127.0.0.1:4566/_local/faults
+  curl -d '{"advance":"13h"}' http://127.0.0.1:4566/_local/clock
+
+localstack/README.md has the rest.
+
+Flags:
+`
+
+// shutdownGrace is how long answers that are being written may take at the end.
+const shutdownGrace = 5 * time.Second
+
+// run serves until ctx ends. Exit codes: 0 stopped, 1 failed, 2 wrong usage.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("localcloud", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	address := flags.String("aws", "127.0.0.1:4566", "`address` to serve on; port 0 picks a free one")
+	seed := flags.String("seed", "", "YAML `file` of queues and tables to start with")
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), help)
+		flags.PrintDefaults()
+	}
+	for _, arg := range args {
+		if arg == "-h" || arg == "--help" || arg == "-help" {
+			flags.SetOutput(stdout)
+		}
+	}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	case flags.NArg() > 0:
+		fmt.Fprintf(stderr, "localcloud: unexpected argument %q: see --help\n", flags.Arg(0))
+		return 2
+	}
+
+	cloud := localstack.New(localstack.Options{})
+	defer cloud.Close()
+	if *seed != "" {
+		if err := plant(cloud, *seed); err != nil {
+			fmt.Fprintf(stderr, "localcloud: %v\n", err)
+			return 2
+		}
+	}
+	if err := serve(ctx, cloud, *address, stdout); err != nil {
+		fmt.Fprintf(stderr, "localcloud: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func plant(cloud *localstack.Cloud, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open the seed: %w", err)
+	}
+	defer file.Close()
+	if err := cloud.Seed(file); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func serve(ctx context.Context, cloud *localstack.Cloud, address string, stdout io.Writer) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	server := &http.Server{Handler: cloud.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+
+	url := "http://" + listener.Addr().String()
+	for _, line := range []string{
+		"AWS_ENDPOINT_URL=" + url,
+		"AWS_REGION=" + localstack.Region,
+		"AWS_DEFAULT_REGION=" + localstack.Region,
+		"AWS_ACCESS_KEY_ID=local",
+		"AWS_SECRET_ACCESS_KEY=local",
+	} {
+		fmt.Fprintln(stdout, "export "+line)
+	}
+	fmt.Fprintln(stdout, "ready")
+
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	// First the waiting receives, which would otherwise hold up the server.
+	cloud.Close()
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+	defer cancel()
+	if err := server.Shutdown(bounded); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	return nil
+}
