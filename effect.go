@@ -205,11 +205,9 @@ func about(k stepKey, named, general []Finding) []Finding {
 		}
 	}
 	for _, f := range general {
-		judged := f.Proof == ProofOperator || f.Proof == ProofSystemRead || f.Proof == ProofWorkerStatement
-		if judged && f.State == EffectNone && (f.Run == k.run || f.Run == "") {
-			out = append(out, f)
-		}
-		if f.Proof == ProofOperator && f.State == EffectConfirmed {
+		judged := f.Proof == ProofOperator || f.Proof == ProofSystemRead && f.State == EffectNone ||
+			f.Proof == ProofWorkerStatement && f.State == EffectNone
+		if judged && f.State != EffectUnknown && (f.Run == k.run || f.Run == "") {
 			out = append(out, f)
 		}
 	}
@@ -241,8 +239,10 @@ func settle(about []Finding) Effect {
 	yes, no := false, false
 	for _, f := range about {
 		switch f.State {
-		case EffectConfirmed: // an effect that happened stays so, whenever it was seen
-			yes = true
+		case EffectConfirmed:
+			// A receipt of this very run ends its doubt whenever it was seen; a
+			// word about no run in particular does not speak for a later one.
+			yes = yes || !doubted || f.Run != "" || !f.AsOf.Before(doubt)
 		case EffectNone:
 			no = no || !doubted || f.ends(doubt)
 		case EffectUnknown:
