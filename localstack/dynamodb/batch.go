@@ -186,6 +186,16 @@ func (t *table) prepareBatch(entries []batchEntry) ([]*write, error) {
 		seen[w.rowKey] = true
 		writes = append(writes, w)
 	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, w := range writes {
+		if w.fresh == nil {
+			continue
+		}
+		if err := t.checkIndexKeys(w.fresh.item); err != nil {
+			return nil, err
+		}
+	}
 	return writes, nil
 }
 

@@ -117,11 +117,13 @@ func newTable(in *createTableInput) (*table, error) {
 	}
 	t := &table{
 		definition: definition{
-			TableName: in.TableName, AttributeDefinitions: in.AttributeDefinitions, KeySchema: in.KeySchema,
-			BillingMode: in.BillingMode, Throughput: in.ProvisionedThroughput, TableClass: in.TableClass,
-			id: newID(), keys: keys,
+			TableName: in.TableName, KeySchema: in.KeySchema, id: newID(), keys: keys,
 		},
-		tags: map[string]string{}, protected: in.DeletionProtectionEnabled,
+		settings: settings{
+			attributes: in.AttributeDefinitions, billing: in.BillingMode, throughput: in.ProvisionedThroughput,
+			class: in.TableClass, protected: in.DeletionProtectionEnabled,
+		},
+		tags: map[string]string{},
 	}
 	for _, tag := range in.Tags {
 		t.tags[tag.Key] = tag.Value
@@ -192,7 +194,7 @@ func (t *table) checkDefinitions() error {
 			used[part.name] = true
 		}
 	}
-	if len(used) != len(t.AttributeDefinitions) {
+	if len(used) != len(t.attributes) {
 		return invalidParameter("Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions")
 	}
 	return nil
@@ -210,19 +212,19 @@ func newID() string {
 func (t *table) describe(status string) *tableDescription {
 	d := &tableDescription{
 		TableName: t.TableName, TableArn: t.arn(), TableId: t.id, TableStatus: status,
-		CreationDateTime:     float64(t.created.UnixMilli()) / 1000,
-		AttributeDefinitions: t.AttributeDefinitions, KeySchema: t.KeySchema,
+		CreationDateTime:     seconds(t.created),
+		AttributeDefinitions: t.attributes, KeySchema: t.KeySchema,
 		ItemCount: t.rows.count, TableSizeBytes: t.rows.bytes,
 		DeletionProtectionEnabled: t.protected,
 	}
-	if t.Throughput != nil {
-		d.ProvisionedThroughput = throughputDescription{0, t.Throughput.ReadCapacityUnits, t.Throughput.WriteCapacityUnits}
+	if t.throughput != nil {
+		d.ProvisionedThroughput = throughputDescription{0, t.throughput.ReadCapacityUnits, t.throughput.WriteCapacityUnits}
 	}
-	if t.BillingMode != "" {
-		d.BillingModeSummary = &billingModeSummary{t.BillingMode}
+	if t.billing != "" {
+		d.BillingModeSummary = &billingModeSummary{t.billing}
 	}
-	if t.TableClass != "" {
-		d.TableClassSummary = &tableClassSummary{t.TableClass}
+	if t.class != "" {
+		d.TableClassSummary = &tableClassSummary{t.class}
 	}
 	for _, i := range t.indexes {
 		shown := indexDescription{

@@ -3,13 +3,8 @@ package dynamodb
 import (
 	"slices"
 	"time"
-)
 
-// account and region are the same for every cloud: signatures are not checked,
-// so nothing could tell accounts apart.
-const (
-	account = "000000000000"
-	region  = "us-east-1"
+	"github.com/dlqbridge/dlqbridge/localstack/wire"
 )
 
 // The JSON shapes of table calls (API Reference, data types of these names).
@@ -31,22 +26,27 @@ type (
 		local                 bool
 	}
 
-	// definition is what a table was created with.
+	// definition is what never changes about a table.
 	definition struct {
-		TableName            string
-		AttributeDefinitions []attributeDefinition
-		KeySchema            []keySchemaElement
-		BillingMode          string
-		Throughput           *throughput
-		TableClass           string
-		id                   string
-		created              time.Time
-		keys                 schema
+		TableName string
+		KeySchema []keySchemaElement
+		id        string
+		created   time.Time
+		keys      schema
+	}
+
+	// settings are what UpdateTable can change.
+	settings struct {
+		attributes []attributeDefinition
+		billing    string
+		throughput *throughput
+		class      string
+		protected  bool // against deletion
 	}
 )
 
 func (d *definition) arn() string {
-	return "arn:aws:dynamodb:" + region + ":" + account + ":table/" + d.TableName
+	return "arn:aws:dynamodb:" + wire.Region + ":" + wire.Account + ":table/" + d.TableName
 }
 
 // schemaOf checks a key schema against the attribute definitions.

@@ -1,112 +1,107 @@
 package dynamodb
 
-func (s *Service) putItem(body []byte) ([]byte, error) {
-	q, err := readRequest(body, putMembers)
-	if err != nil {
-		return nil, err
+import "slices"
+
+// writeKind is one of the writes of single items, alone or in a transaction.
+type writeKind struct {
+	members     []string
+	key, update bool     // it takes a key (and not an item); an update expression
+	returns     []string // values of ReturnValues beside NONE
+}
+
+// The kinds of write. A check writes nothing; it stands only in transactions.
+var (
+	putKind    = &writeKind{members: putMembers, returns: []string{"ALL_OLD"}}
+	deleteKind = &writeKind{members: deleteMembers, key: true, returns: []string{"ALL_OLD"}}
+	updateKind = &writeKind{
+		members: updateMembers, key: true, update: true,
+		returns: []string{"ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"},
 	}
-	if q.item == nil {
+)
+
+// parsedWrite is a write whose request has been checked as far as that goes
+// without a table.
+type parsedWrite struct {
+	kind   *writeKind
+	q      *request
+	when   condition
+	change *update // of an update
+}
+
+// parse checks the request and parses its expressions.
+func (k *writeKind) parse(q *request) (*parsedWrite, error) {
+	switch {
+	case k.key && q.key == nil:
+		return nil, required("key")
+	case !k.key && q.item == nil:
 		return nil, required("item")
 	}
-	if err := q.checkWrite("ALL_OLD"); err != nil {
-		return nil, err
-	}
-	binds, err := q.bindings("ConditionExpression is", q.condition)
-	if err != nil {
-		return nil, err
-	}
-	return s.write(q, binds, func(t *table) (*write, error) { return t.preparePut(q.item) }, nil)
-}
-
-func (s *Service) deleteItem(body []byte) ([]byte, error) {
-	q, err := readRequest(body, deleteMembers)
-	if err != nil {
-		return nil, err
-	}
-	if q.key == nil {
-		return nil, required("key")
-	}
-	if err := q.checkWrite("ALL_OLD"); err != nil {
-		return nil, err
-	}
-	binds, err := q.bindings("ConditionExpression is", q.condition)
-	if err != nil {
-		return nil, err
-	}
-	return s.write(q, binds, func(t *table) (*write, error) { return t.prepareKey(q.key) }, nil)
-}
-
-func (s *Service) updateItem(body []byte) ([]byte, error) {
-	q, err := readRequest(body, updateMembers)
-	if err != nil {
-		return nil, err
-	}
-	if q.key == nil {
-		return nil, required("key")
-	}
-	if err := q.checkWrite("ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"); err != nil {
-		return nil, err
-	}
-	binds, err := q.bindings("UpdateExpression and ConditionExpression are", q.update, q.condition)
-	if err != nil {
-		return nil, err
-	}
-	change := &update{} // none at all creates the item if it is not there
-	if q.update != nil {
-		if change, err = parseUpdate(*q.update, binds); err != nil {
-			return nil, err
-		}
-	}
-	prepare := func(t *table) (*write, error) {
-		w, err := t.prepareKey(q.key)
-		if err != nil {
-			return nil, err
-		}
-		return w, w.prepareUpdate(change)
-	}
-	return s.write(q, binds, prepare, change)
-}
-
-// checkWrite checks the members of a single write; returns are the values of
-// ReturnValues that the operation knows beside NONE.
-func (q *request) checkWrite(returns ...string) error {
 	if err := q.check(); err != nil {
-		return err
+		return nil, err
 	}
-	switch q.returnValues {
-	case "", "NONE":
-		return nil
+	if r := q.returnValues; r != "" && r != "NONE" && !slices.Contains(k.returns, r) {
+		return nil, invalid("Return values set to invalid value")
 	}
-	for _, r := range returns {
-		if q.returnValues == r {
-			return nil
-		}
+	members := "ConditionExpression is"
+	if k.update {
+		members = "UpdateExpression and ConditionExpression are"
 	}
-	return invalid("ReturnValues can only be ALL_OLD or NONE")
-}
-
-// write carries out a single write: the condition is parsed, the placeholders
-// are checked, then the table and the item.
-func (s *Service) write(q *request, binds *bindings, prepare func(*table) (*write, error), change *update) ([]byte, error) {
-	var when condition
-	if q.condition != nil {
-		var err error
-		if when, _, err = parseCondition("ConditionExpression", *q.condition, binds); err != nil {
+	binds, err := q.bindings(members, q.update, q.condition)
+	if err != nil {
+		return nil, err
+	}
+	p := &parsedWrite{kind: k, q: q}
+	if k.update {
+		p.change = &update{} // none at all creates the item if it is not there
+	}
+	if q.update != nil {
+		if p.change, err = parseUpdate(*q.update, binds); err != nil {
 			return nil, err
 		}
 	}
-	if err := binds.allUsed(); err != nil {
+	if q.condition != nil {
+		if p.when, _, err = parseCondition("ConditionExpression", *q.condition, binds); err != nil {
+			return nil, err
+		}
+	}
+	return p, binds.allUsed()
+}
+
+// prepare checks the write against its table.
+func (p *parsedWrite) prepare(t *table) (w *write, err error) {
+	if p.kind.key {
+		w, err = t.prepareKey(p.q.key)
+	} else {
+		w, err = t.preparePut(p.q.item)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.condition, w.returnOld = p.when, p.q.returnOnFailure == "ALL_OLD"
+	if p.change != nil {
+		err = w.prepareUpdate(p.change)
+	}
+	return w, err
+}
+
+// write carries out PutItem, UpdateItem or DeleteItem.
+func (s *Service) write(body []byte, kind *writeKind) ([]byte, error) {
+	q, err := readRequest(body, kind.members)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := kind.parse(q)
+	if err != nil {
 		return nil, err
 	}
 	t, err := s.table(q.table)
 	if err != nil {
 		return nil, err
 	}
-	w, err := prepare(t)
+	w, err := parsed.prepare(t)
 	if err != nil {
 		return nil, err
 	}
-	w.condition, w.returnOld = when, q.returnOnFailure == "ALL_OLD"
 	m := &meter{table: t.TableName}
 	old, fresh, err := w.run(m)
 	s.units.add(m)
@@ -114,7 +109,7 @@ func (s *Service) write(q *request, binds *bindings, prepare func(*table) (*writ
 		return nil, err
 	}
 	a := newAnswer()
-	if returned := returned(q.returnValues, old, fresh, change); returned != nil {
+	if returned := returned(q.returnValues, old, fresh, parsed.change); returned != nil {
 		a.item("Attributes", returned)
 	}
 	a.capacity(q.returnCapacity, m)

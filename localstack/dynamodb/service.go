@@ -30,6 +30,8 @@ type Service struct {
 
 	mu     sync.RWMutex
 	tables map[string]*table
+
+	transactions transactions
 }
 
 var _ wire.Service = (*Service)(nil)
@@ -66,13 +68,13 @@ func (s *Service) Call(ctx context.Context, operation string, body []byte) ([]by
 	}
 	switch operation {
 	case "PutItem":
-		return s.putItem(body)
+		return s.write(body, putKind)
 	case "GetItem":
 		return s.getItem(body)
 	case "UpdateItem":
-		return s.updateItem(body)
+		return s.write(body, updateKind)
 	case "DeleteItem":
-		return s.deleteItem(body)
+		return s.write(body, deleteKind)
 	case "Query":
 		return s.query(body)
 	case "Scan":
@@ -81,6 +83,10 @@ func (s *Service) Call(ctx context.Context, operation string, body []byte) ([]by
 		return s.batchWrite(body)
 	case "BatchGetItem":
 		return s.batchGet(body)
+	case "TransactWriteItems":
+		return s.transactWrite(body)
+	case "TransactGetItems":
+		return s.transactGet(body)
 	case "CreateTable":
 		return control(body, s.createTable)
 	case "DescribeTable":
@@ -89,10 +95,22 @@ func (s *Service) Call(ctx context.Context, operation string, body []byte) ([]by
 		return control(body, s.deleteTable)
 	case "ListTables":
 		return control(body, s.listTables)
+	case "UpdateTable":
+		return control(body, s.updateTable)
 	case "UpdateTimeToLive":
 		return control(body, s.updateTimeToLive)
 	case "DescribeTimeToLive":
 		return control(body, s.describeTimeToLive)
+	case "DescribeContinuousBackups":
+		return control(body, s.describeBackups)
+	case "UpdateContinuousBackups":
+		return control(body, s.updateBackups)
+	case "TagResource":
+		return control(body, s.tagResource)
+	case "UntagResource":
+		return control(body, s.untagResource)
+	case "ListTagsOfResource":
+		return control(body, s.listTags)
 	}
 	return nil, unknownOperation(operation)
 }

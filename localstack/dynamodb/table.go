@@ -9,16 +9,18 @@ import (
 // table is a table with its items and indexes. Its lock guards everything
 // below it; items themselves are immutable and outlive the lock.
 type table struct {
-	definition // never changes
+	definition
 
-	mu        sync.RWMutex
-	rows      sorted
-	indexes   []*index
-	ttl       string // the attribute that says when items expire; empty is off
-	expiring  sorted // items with a time to live, by that time
-	tags      map[string]string
-	protected bool      // against deletion
-	backups   time.Time // since when point-in-time recovery is on; zero is off
+	mu sync.RWMutex
+	settings
+	rows     sorted
+	indexes  []*index
+	ttl      string // the attribute that says when items expire; empty is off
+	expiring sorted // items with a time to live, by that time
+	tags     map[string]string
+
+	backups      time.Time // since when point-in-time recovery is on; zero is off
+	recoveryDays int
 }
 
 // index is a secondary index: entries sorted by hash, range key and then the
@@ -30,7 +32,10 @@ type index struct {
 	rows   sorted
 }
 
+// index is the index of that name, or nil.
 func (t *table) index(name string) *index {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	for _, i := range t.indexes {
 		if i.IndexName == name {
 			return i
@@ -43,7 +48,10 @@ func (t *table) index(name string) *index {
 // lacks an index key and therefore is not in the index.
 func (i *index) entryKey(t *table, item Item) (key string, ok bool) {
 	for _, part := range i.keys.parts() {
-		if _, there := item[part.name]; !there {
+		// Another type or an empty value can only be from before the index was
+		// added; a backfill leaves such items out.
+		v, there := item[part.name]
+		if !there || v.kind() != part.kind || part.kind != "N" && v.size() == 0 {
 			return "", false
 		}
 	}

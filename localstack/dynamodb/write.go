@@ -10,12 +10,18 @@ type write struct {
 	update    *update // of an update
 	condition condition
 	returnOld bool // with a failed condition
+	checkOnly bool // write nothing
 }
 
 // plan is what the write makes of the table now: the row before and after. The
 // caller holds the lock; nothing is changed. The refusals here are those that
 // depend on stored data.
 func (w *write) plan() (old, fresh *row, err error) {
+	if w.fresh != nil {
+		if err := w.table.checkIndexKeys(w.fresh.item); err != nil {
+			return nil, nil, err
+		}
+	}
 	old = w.table.rows.get(w.rowKey)
 	var stored Item
 	if old != nil {
@@ -27,7 +33,10 @@ func (w *write) plan() (old, fresh *row, err error) {
 		}
 		return old, nil, conditionFailed(stored)
 	}
-	if w.update == nil {
+	switch {
+	case w.checkOnly:
+		return old, old, nil
+	case w.update == nil:
 		return old, w.fresh, nil
 	}
 	base := stored
@@ -38,20 +47,19 @@ func (w *write) plan() (old, fresh *row, err error) {
 	if err != nil {
 		return old, nil, err
 	}
-	fresh, err = w.table.checkedRow(w.rowKey, item, "Item size to update has exceeded the maximum allowed size")
-	return old, fresh, err
+	if fresh, err = checkedRow(w.rowKey, item, "Item size to update has exceeded the maximum allowed size"); err != nil {
+		return old, nil, err
+	}
+	return old, fresh, w.table.checkIndexKeys(item)
 }
 
-// checkedRow is the row for an item that passes every check of a stored item.
-func (t *table) checkedRow(key string, item Item, tooLarge string) (*row, error) {
+// checkedRow is the row for an item that passes the checks of size and depth.
+func checkedRow(key string, item Item, tooLarge string) (*row, error) {
 	size := item.itemSize()
 	if size > maxItemSize {
 		return nil, invalid("%s", tooLarge)
 	}
 	if err := checkLevels(item); err != nil {
-		return nil, err
-	}
-	if err := t.checkIndexKeys(item); err != nil {
 		return nil, err
 	}
 	return &row{key, item, size}, nil
@@ -63,7 +71,7 @@ func (t *table) preparePut(item Item) (*write, error) {
 		return nil, err
 	}
 	key := t.keys.rowKey(item)
-	fresh, err := t.checkedRow(key, item, "Item size has exceeded the maximum allowed size")
+	fresh, err := checkedRow(key, item, "Item size has exceeded the maximum allowed size")
 	if err != nil {
 		return nil, err
 	}
