@@ -1,0 +1,92 @@
+package dlqbridge
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	linkPattern  = regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
+	goRunPattern = regexp.MustCompile(`go (?:run|build -o \w+) (\./[\w./-]+)`)
+	seedPattern  = regexp.MustCompile(`--seed ([\w./-]+)`)
+)
+
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	docs := map[string]string{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, ".md") {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			docs[path] = string(text)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return docs
+}
+
+// A link to a file, a command to run and a file to pass must exist.
+func TestDocsNameThingsThatExist(t *testing.T) {
+	for path, text := range documents(t) {
+		for _, m := range linkPattern.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", path, m[1])
+			}
+		}
+		for _, pattern := range []*regexp.Regexp{goRunPattern, seedPattern} {
+			for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+				if _, err := os.Stat(m[1]); err != nil {
+					t.Errorf("%s names %s, which is not there", path, m[1])
+				}
+			}
+		}
+	}
+}
+
+// Each dependency has a line of reason.
+func TestDocsGiveAReasonForEachDependency(t *testing.T) {
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	design, err := os.ReadFile("DESIGN.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(mod)) {
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(fields) < 2 || !strings.Contains(fields[0], "/") || strings.Contains(line, "// indirect") || fields[0] == "module" {
+			continue
+		}
+		n++
+		name := strings.TrimPrefix(strings.TrimPrefix(fields[0], "github.com/"), "aws/")
+		if i := strings.Index(name, "/service/"); i > 0 || strings.HasPrefix(name, "aws-sdk-go-v2") || name == "smithy-go" {
+			name = "aws-sdk-go-v2"
+		}
+		if !strings.Contains(string(design), name) {
+			t.Errorf("DESIGN.md gives no reason for %s", fields[0])
+		}
+	}
+	if n == 0 {
+		t.Error("go.mod names no direct dependency")
+	}
+}
