@@ -81,6 +81,13 @@ type CaseReader interface {
 	Sends(ctx context.Context, ns map[string]int) (map[string]Send, error)
 }
 
+// PayloadReader reads the payloads of many records with few calls.
+type PayloadReader interface {
+	// Payloads returns the payload of the named arrival of each record
+	// (record id to arrival key); absent if it is gone.
+	Payloads(ctx context.Context, arrivals map[string]string) (map[string]Payload, error)
+}
+
 // MessageFinder finds records by the provider's id of a message that we sent.
 type MessageFinder interface {
 	// RecordsByMessage maps those of the message ids that it knows to record ids.

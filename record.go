@@ -82,6 +82,8 @@ type Claim struct {
 	Job   string    `json:"job"`
 	N     int       `json:"n"`
 	Until time.Time `json:"un"`
+	// Before is LastSend as it was before the claim: a release puts it back.
+	Before time.Time `json:"bf,omitzero"`
 }
 
 // Move is one entry of a record's history: who, when, from, to, why.
