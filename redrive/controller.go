@@ -1,0 +1,154 @@
+package redrive
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// Defaults of Options, each with its reason.
+const (
+	// DefaultLease is long against a garbage collection or a slow disk, short
+	// against the patience of the person who restarts a job.
+	DefaultLease = 30 * time.Second
+	// DefaultSendDeadline is far above a slow answer of a healthy broker.
+	DefaultSendDeadline = 10 * time.Second
+	// DefaultAuthorizeTTL: what a person saw yesterday may not be so today.
+	DefaultAuthorizeTTL = 24 * time.Hour
+	// DefaultMaxInFlight fits ten full SQS batches.
+	DefaultMaxInFlight = 100
+	// DefaultRate is gentle to a system that has just recovered.
+	DefaultRate = 20
+	// DefaultObserveFor is the shortest observation that `auto` chooses.
+	DefaultObserveFor = 10 * time.Minute
+)
+
+// Options are what a Controller needs. Ports and functions must be set, except
+// where a comment says what nil means; zero numbers take their default.
+type Options struct {
+	Index    dlqbridge.WorkIndex
+	Controls dlqbridge.Controls
+	Cases    dlqbridge.CaseReader
+	Evidence dlqbridge.EvidenceWriter
+	Leases   dlqbridge.Leases
+	Jobs     dlqbridge.Jobs
+	Holds    dlqbridge.Holds
+	Gate     dlqbridge.Gate
+	// Payloads reads payloads in batches; nil reads them one by one from Cases.
+	Payloads dlqbridge.PayloadReader
+	Judge    Judge
+	// Destination opens where a route's work for a source is sent to. It is
+	// called once per job; errors keep their meaning.
+	Destination func(ctx context.Context, route, urn string) (dlqbridge.Destination, error)
+	// Route returns what is configured about a route; ok is false if it is not.
+	Route func(name string) (route Route, ok bool)
+
+	// Now is the clock; timers run on the runtime's own.
+	Now func() time.Time
+	// Log gets no payload bytes, attribute values or findings.
+	Log *slog.Logger
+	// Holder says who holds a lease, for the person who is told to wait.
+	Holder string
+	// Progress is called now and then from one goroutine at a time; nil is fine.
+	Progress func(Progress)
+
+	Lease, SendDeadline, AuthorizeTTL, Skew time.Duration
+	// Rate, Burst and MaxInFlight hold where a request names none.
+	Rate        dlqbridge.Rate
+	Burst       int
+	MaxInFlight int
+	// Backoff is the wait before the first repetition of a call that was surely
+	// not carried out; it doubles up to 5 s. Tries bounds the calls in all.
+	Backoff time.Duration
+	Tries   int
+}
+
+// Route is what redrive must know about a configured route.
+type Route struct {
+	Name string
+	// Source is the URN of the configured source; empty where each letter's own
+	// source decides (a shared dead-letter queue).
+	Source string
+	// Kit: its workers refuse a second run of the same redrive number, so a
+	// send in doubt may be repeated.
+	Kit bool
+	// Absence: nothing seen until the end of the observation is a completion.
+	Absence bool
+	// ObserveFor is how long an outcome is waited for; 0 is auto, the larger of
+	// 10 m and the source's maximum receives times its visibility timeout.
+	ObserveFor time.Duration
+}
+
+// Controller plans, runs and observes redrive jobs. Its methods may be called
+// concurrently; one destination is only ever used by one job at a time.
+type Controller struct {
+	o Options
+}
+
+// New returns a controller.
+func New(o Options) *Controller {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
+	o.Lease = positive(o.Lease, DefaultLease)
+	o.SendDeadline = positive(o.SendDeadline, DefaultSendDeadline)
+	o.AuthorizeTTL = positive(o.AuthorizeTTL, DefaultAuthorizeTTL)
+	o.Skew = positive(o.Skew, dlqbridge.DefaultSkew)
+	o.MaxInFlight = positive(o.MaxInFlight, DefaultMaxInFlight)
+	o.Backoff = positive(o.Backoff, 100*time.Millisecond)
+	o.Tries = positive(o.Tries, 10)
+	if o.Rate.Count == 0 {
+		o.Rate = dlqbridge.Rate{Count: DefaultRate, Per: time.Second}
+	}
+	return &Controller{o: o}
+}
+
+func positive[T int | time.Duration](v, def T) T {
+	if v > 0 {
+		return v
+	}
+	return def
+}
+
+// Progress is how far a job is, for the person who watches.
+type Progress struct {
+	Job         string
+	Destination string
+	State       dlqbridge.JobState
+	Reason      string
+	// Selected counts the members; the others say what became of them so far.
+	Selected, Sent, InDoubt, Excluded int
+	// PerSecond is the rate of sends over the time of the job so far.
+	PerSecond float64
+}
+
+// Result is what a run did. Its JSON form is public.
+type Result struct {
+	// Job is the first job, Jobs all of them: one per destination.
+	Job      string                `json:"job"`
+	Jobs     []string              `json:"jobs"`
+	Selected int                   `json:"selected"`
+	Sent     int                   `json:"sent"`
+	Excluded []dlqbridge.Exclusion `json:"excluded"`
+	// Outcomes counts members by what is known about their sends.
+	Outcomes map[dlqbridge.SendOutcome]int `json:"outcomes"`
+	// State is that of the job that got least far.
+	State  dlqbridge.JobState `json:"state"`
+	Reason string             `json:"reason,omitempty"`
+	// Records are the ids that were sent, in no order, for `--wait`.
+	Records []string `json:"-"`
+}
+
+// Clean says whether everything selected was sent and nothing was left out.
+func (r Result) Clean() bool {
+	return len(r.Excluded) == 0 && r.Outcomes[dlqbridge.OutcomeInDoubt] == 0 &&
+		(r.State == dlqbridge.JobDone || r.State == "")
+}

@@ -1,0 +1,33 @@
+// Package redrive sends work back to where it belongs: one cause and one
+// destination per job, under a pace, only what somebody authorised, and each
+// redrive number once.
+//
+// # A record in a job
+//
+//	           authorise            claim              note: sent
+//	waiting ───────────▶ authorized ─────▶ redriving ──────────────▶ redriving
+//	   ▲                  │  ▲               │ │  │                    │
+//	   │ lapse            │  │ release       │ │  │ answer lost        │ outcome
+//	   └──────────────────┘  └───────────────┘ │  ▼                    ▼
+//	                          surely not sent  │ in doubt          completed
+//	                                           │  │  settled by    unconfirmed
+//	                                           │  │  evidence      recurred
+//	                                           ▼  ▼                (by intake)
+//	                                         redriving
+//
+// # The stages
+//
+// Each stage is a file, and each says what a crash before and after it means.
+//
+//   - plan.go chooses candidates and says of each whether it can be sent;
+//   - authorize.go is the rule of who may be authorised; grant.go does it;
+//   - gate.go reads controls, job, holds and stores again, right before
+//   - claim.go gives the record to the job for redrive number n;
+//   - journal.go writes the open batch on the destination's lease item;
+//   - send.go makes exactly one request of it;
+//   - note.go writes down what the broker answered;
+//   - observe.go moves the record by the outcome.
+//
+// Around them: lease.go and adopt.go take over from a dead job, settle.go ends
+// doubts by evidence, pace.go says when, order.go keeps groups in order.
+package redrive
