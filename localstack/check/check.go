@@ -18,6 +18,9 @@ type Harness struct {
 	// Advance moves the endpoint's clock; nil if it cannot, and then the rows
 	// that would have to wait for minutes are skipped.
 	Advance func(time.Duration)
+	// Around runs a row with a harness made for it alone, such as a fresh
+	// cloud inside testing/synctest; nil runs rows with this harness.
+	Around func(t *testing.T, row func(t *testing.T, h Harness))
 	// Known lists the endpoint's known faults: name of a sub-test as it is
 	// written in the check list, and why it is expected to fail. Such a row is
 	// skipped with the reason.
@@ -36,6 +39,16 @@ func (h Harness) row(t *testing.T, name string, f func(t *testing.T)) {
 		}
 		f(t)
 	})
+}
+
+// around gives a row its harness.
+func (h Harness) around(t *testing.T, row func(t *testing.T, h Harness)) {
+	t.Helper()
+	if h.Around == nil {
+		row(t, h)
+		return
+	}
+	h.Around(t, row)
 }
 
 // advance moves the endpoint's clock, or skips the row where it has none.

@@ -1,0 +1,69 @@
+package check
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+var limitRows = map[string]func(*testing.T, *bench){
+	"too many in flight: a standard queue refuses":       inFlightStandard,
+	"too many in flight: a FIFO queue gives nothing":     inFlightFIFO,
+	"messages are gone when their retention is over":     retention,
+	"a shorter retention reaches messages already there": shorterRetention,
+}
+
+// fill receives until the queue has no more to give or the limit is reached.
+func (b *bench) fill(t *testing.T, url string, send func(i int)) {
+	t.Helper()
+	if b.InFlightLimit == 0 {
+		t.Skip("the endpoint's limit is too large to be tried")
+	}
+	for i := range b.InFlightLimit + 1 {
+		send(i)
+	}
+	for taken := 0; taken < b.InFlightLimit; {
+		got := b.receive(t, url)
+		if len(got) == 0 {
+			t.Fatalf("got nothing after %d of %d", taken, b.InFlightLimit)
+		}
+		taken += len(got)
+	}
+}
+
+func inFlightStandard(t *testing.T, b *bench) {
+	url := b.queue(t)
+	b.fill(t, url, func(int) { b.send(t, url, "x") })
+	_, err := b.client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url})
+	wantType[*types.OverLimit](t, err)
+}
+
+func inFlightFIFO(t *testing.T, b *bench) {
+	url := b.fifo(t)
+	b.fill(t, url, func(int) { b.sendTo(t, url, b.name(""), "x") })
+	b.wantNothing(t, url)
+	b.wantDepths(t, url, 1, b.InFlightLimit, 0)
+}
+
+func retention(t *testing.T, b *bench) {
+	url := b.queue(t, "MessageRetentionPeriod", "60")
+	b.send(t, url, "received")
+	b.receive(t, url)
+	b.send(t, url, "waiting")
+	b.advance(t, 59*time.Second)
+	b.wantDepths(t, url, 2, 0, 0)
+	b.advance(t, 2*time.Second)
+	b.wantDepths(t, url, 0, 0, 0)
+	b.wantNothing(t, url)
+}
+
+func shorterRetention(t *testing.T, b *bench) {
+	url := b.queue(t)
+	b.send(t, url, "old")
+	b.advance(t, time.Hour)
+	b.send(t, url, "new")
+	b.set(t, url, "MessageRetentionPeriod", "600")
+	b.wantBodies(t, url, "new")
+}
