@@ -1,0 +1,238 @@
+// Package config reads dlqbridge.yaml: strictly, with every problem reported
+// at once and each with its place in the file, the field's path and what would
+// be right.
+//
+// A value comes from a flag, else from the environment, else from the file,
+// else it is the default. The names in the environment follow the paths:
+// redrive.rate is DLQBRIDGE_REDRIVE_RATE. Lists and maps (routes, causes) come
+// from the file alone.
+//
+// What the contract names but this version does not do is refused with a
+// sentence, so that nobody believes in something that is not there.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// FileVariable names the environment variable with the configuration's path.
+const FileVariable = "DLQBRIDGE_CONFIG"
+
+// Config is the whole configuration. Each field's yaml tag is its key, its doc
+// tag the sentence in the JSON Schema.
+type Config struct {
+	Tables   Tables                    `yaml:"tables" doc:"DynamoDB tables, by name or ARN."`
+	Payloads Payloads                  `yaml:"payloads" doc:"How payload snapshots are kept."`
+	Routes   []Route                   `yaml:"routes" doc:"Pairs of a dead-letter place and the place to send work back to."`
+	Causes   map[dlqbridge.Cause]Cause `yaml:"causes" doc:"How each cause of failure is handled; what is left out keeps its safe default."`
+	Redrive  Redrive                   `yaml:"redrive" doc:"How redrive jobs send."`
+	Listen   string                    `yaml:"listen" doc:"Address of /healthz, /readyz and /metrics on serve."`
+	Log      Log                       `yaml:"log" doc:"Logs on standard error."`
+	Skew     Duration                  `yaml:"skew" doc:"How far the clocks of two machines may differ."`
+	Shards   int                       `yaml:"shards" doc:"Shards of the work index; changing it needs a new table."`
+
+	// File is where it was read from; empty if there was no file.
+	File string `yaml:"-"`
+	// origins says where the value at each path came from.
+	origins map[string]origin
+}
+
+// Tables names the tables. They are made by Terraform or `tables create`.
+type Tables struct {
+	Records  string `yaml:"records" doc:"Records, jobs, leases and holds."`
+	Payloads string `yaml:"payloads" doc:"Exact snapshots of letters, apart so that rights can differ."`
+	Ledger   string `yaml:"ledger" doc:"Where agent workers note intent, receipt and checkpoint of each step."`
+}
+
+// Payloads says how payload snapshots are kept.
+type Payloads struct {
+	Retention Duration `yaml:"retention" doc:"How long a payload is kept after its record was closed."`
+}
+
+// Route is a pair of a dead-letter place and the place to send work back to.
+type Route struct {
+	Name              string              `yaml:"name" doc:"Unique name: a-z, 0-9, - and _, at most 64 characters." pattern:"^[a-z0-9_-]{1,64}$" required:"true"`
+	SQS               *SQS                `yaml:"sqs" doc:"The route's queues on Amazon SQS." required:"true"`
+	Effects           Effects             `yaml:"effects" doc:"What the tasks may change outside; mutating declares nothing."`
+	IdempotencyWindow Duration            `yaml:"idempotency_window" doc:"With effects idempotent: how long every mutating tool honours its idempotency key."`
+	Kit               bool                `yaml:"kit" doc:"The workers use the kit, which refuses a second run of one redrive number."`
+	TrustWorker       bool                `yaml:"trust_worker" doc:"Believe a worker's own none_confirmed about its own run, on letters it sent to the dead-letter place itself."`
+	Resume            bool                `yaml:"resume" doc:"The tasks of this route can be resumed from a checkpoint."`
+	Outcome           Outcome             `yaml:"outcome" doc:"What completes a redrive: evidence, or also the absence of a recurrence until the observation ends."`
+	MaxRun            Duration            `yaml:"max_run" doc:"How long a run without a lease may still be going after its last sign of life."`
+	Stores            []string            `yaml:"stores" doc:"Where agent context comes from, asked in this order." enum:"message,ledger"`
+	LedgerPrefix      string              `yaml:"ledger_prefix" doc:"Put before the task id in the ledger, where several routes share a table."`
+	Fields            map[string][]string `yaml:"fields" doc:"Selectors per field, before the well-known spellings: attr:NAME, sys:NAME or body:/json/pointer."`
+	Pollers           int                 `yaml:"pollers" doc:"How many receive loops read the dead-letter queue."`
+}
+
+// SQS names the queues of a route, by name, URL or ARN.
+type SQS struct {
+	DeadLetterQueue string `yaml:"dead_letter_queue" doc:"The dead-letter queue, by name, URL or ARN." required:"true"`
+	SourceQueue     string `yaml:"source_queue" doc:"Where work goes back to, by name, URL or ARN; without it each letter's own source ARN decides."`
+}
+
+// Cause is how one cause of failure is handled.
+type Cause struct {
+	Owner         string   `yaml:"owner" doc:"Team or person a new record is given to."`
+	TriageWithin  Duration `yaml:"triage_within" doc:"How soon a person must have looked."`
+	AutoAuthorize bool     `yaml:"auto_authorize" doc:"Let policy authorise retries alone, after the back-off; retryable causes only."`
+	SecondPerson  bool     `yaml:"second_person" doc:"Authorising needs two different authenticated people."`
+	RedriveBudget int      `yaml:"redrive_budget" doc:"How often one record may be sent back in all."`
+	Backoff       Duration `yaml:"backoff" doc:"How long policy waits before the first redrive at most; it doubles with each further one."`
+	BackoffMax    Duration `yaml:"backoff_max" doc:"Where the doubling ends."`
+	Runbook       string   `yaml:"runbook" doc:"Link for the person who triages."`
+}
+
+// Redrive says how jobs send.
+type Redrive struct {
+	Rate              Rate     `yaml:"rate" doc:"Messages per span of time to one destination: 20/s, 600/m, 1000/h."`
+	Burst             int      `yaml:"burst" doc:"Messages above the rate at most; 0 is a tenth of a second's worth, at least 10."`
+	MaxInFlight       int      `yaml:"max_in_flight" doc:"Messages sent whose outcome is open, at most."`
+	Canary            Canary   `yaml:"canary" doc:"none, or the sizes of the first steps. This version refuses to run a job with steps."`
+	ObserveFor        Observe  `yaml:"observe_for" doc:"How long an outcome is waited for: auto (the larger of 10 m and maxReceiveCount x visibility timeout of the source) or longer."`
+	Lease             Duration `yaml:"lease" doc:"How long a job holds its destination without a sign of life."`
+	SendDeadline      Duration `yaml:"send_deadline" doc:"The longest one send may take; shorter than the lease."`
+	AuthorizeTTL      Duration `yaml:"authorize_ttl" doc:"When an authorisation lapses by itself."`
+	PauseAtRecurrence float64  `yaml:"pause_at_recurrence" doc:"Share of recurrences that pauses a job at a canary step, above 0 and at most 1; only with canary steps."`
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Format LogFormat `yaml:"format" doc:"text or json."`
+	Level  LogLevel  `yaml:"level" doc:"The least level that is logged."`
+}
+
+// Defaults with their reasons; those of causes stand in the domain.
+const (
+	defaultListen       = "127.0.0.1:9464" // loopback: metrics are not for everybody
+	defaultRetention    = 30 * 24 * time.Hour
+	defaultMaxRun       = 15 * time.Minute // longer than most agent runs, shorter than a shift
+	defaultRate         = 10               // per second: harmless for a service that just recovered
+	defaultMaxInFlight  = 100
+	defaultLease        = 30 * time.Second
+	defaultSendDeadline = 10 * time.Second // three tries of it fit into a lease
+	defaultAuthorizeTTL = 24 * time.Hour
+	defaultShards       = 8
+	defaultPollers      = 2 // one receives while the other stores
+)
+
+// Default is the configuration without file, environment and flags.
+func Default() Config {
+	c := Config{
+		Tables:   Tables{Records: "dlqbridge-records", Payloads: "dlqbridge-payloads", Ledger: "agent-ledger"},
+		Payloads: Payloads{Retention: Duration(defaultRetention)},
+		Causes:   map[dlqbridge.Cause]Cause{},
+		Redrive: Redrive{
+			Rate:         Rate{Count: defaultRate, Per: time.Second},
+			MaxInFlight:  defaultMaxInFlight,
+			Lease:        Duration(defaultLease),
+			SendDeadline: Duration(defaultSendDeadline),
+			AuthorizeTTL: Duration(defaultAuthorizeTTL),
+		},
+		Listen:  defaultListen,
+		Log:     Log{Format: "text", Level: "info"},
+		Skew:    Duration(dlqbridge.DefaultSkew),
+		Shards:  defaultShards,
+		origins: map[string]origin{},
+	}
+	for _, cause := range dlqbridge.Causes() {
+		p := dlqbridge.DefaultCausePolicy(cause)
+		c.Causes[cause] = Cause{
+			Owner: p.Owner, TriageWithin: Duration(p.TriageWithin), AutoAuthorize: p.AutoAuthorize, SecondPerson: p.SecondPerson,
+			RedriveBudget: p.RedriveBudget, Backoff: Duration(p.BackoffBase), BackoffMax: Duration(p.BackoffMax), Runbook: p.Runbook,
+		}
+	}
+	return c
+}
+
+// defaultRoute is a route that says only its name and queues.
+func defaultRoute() Route {
+	return Route{
+		Effects: Effects(dlqbridge.EffectsMutating), Outcome: OutcomeEvidence, MaxRun: Duration(defaultMaxRun),
+		Stores: []string{"message", "ledger"}, Pollers: defaultPollers,
+	}
+}
+
+// Policy is how a cause is handled, with what configuration may not change.
+func (c Config) Policy(cause dlqbridge.Cause) dlqbridge.CausePolicy {
+	p := dlqbridge.DefaultCausePolicy(cause)
+	set, ok := c.Causes[p.Cause]
+	if !ok {
+		return p
+	}
+	p.Owner, p.Runbook = set.Owner, set.Runbook
+	p.TriageWithin, p.BackoffBase, p.BackoffMax = time.Duration(set.TriageWithin), time.Duration(set.Backoff), time.Duration(set.BackoffMax)
+	p.AutoAuthorize, p.SecondPerson = set.AutoAuthorize, set.SecondPerson
+	p.RedriveBudget = set.RedriveBudget
+	return p
+}
+
+// Policies are those of all causes.
+func (c Config) Policies() map[dlqbridge.Cause]dlqbridge.CausePolicy {
+	out := map[dlqbridge.Cause]dlqbridge.CausePolicy{}
+	for _, cause := range dlqbridge.Causes() {
+		out[cause] = c.Policy(cause)
+	}
+	return out
+}
+
+// Route returns the route of that name.
+func (c Config) Route(name string) (Route, bool) {
+	for _, r := range c.Routes {
+		if r.Name == name {
+			return r, true
+		}
+	}
+	return Route{}, false
+}
+
+// Source says where configuration comes from.
+type Source struct {
+	// File is the path given by flag; empty asks the environment.
+	File string
+	// Env looks up the environment, as os.LookupEnv does.
+	Env func(string) (string, bool)
+	// Flags are the values given by flags, by path ("redrive.rate"). FlagNames
+	// says how each is called where an error must name it.
+	Flags, FlagNames map[string]string
+	// ReadFile reads the file; nil is os.ReadFile.
+	ReadFile func(string) ([]byte, error)
+}
+
+// Load reads, completes and validates the configuration. Its errors are
+// Problems: all there are, with their places.
+func Load(s Source) (Config, error) {
+	c := Default()
+	d := &decoder{origins: c.origins, at: map[string]place{}}
+	path := s.File
+	if path == "" {
+		path, _ = s.Env(FileVariable)
+	}
+	if path != "" {
+		read := s.ReadFile
+		if read == nil {
+			read = os.ReadFile
+		}
+		text, err := read(path)
+		if err != nil {
+			return Config{}, Problems{{Text: fmt.Sprintf("read the configuration: %v", err), Hint: "name the file by --config or " + FileVariable}}
+		}
+		c.File, d.file = path, path
+		d.document(text, &c)
+	}
+	d.overlay(&c, s)
+	validate(d, &c)
+	if len(d.problems) > 0 {
+		return Config{}, d.sorted()
+	}
+	return c, nil
+}
+
+// ErrConfig is what all problems of a configuration are.
+var ErrConfig = errors.New("wrong configuration")

@@ -1,0 +1,157 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// field is one key of a struct of this package.
+type field struct {
+	key      string
+	doc      string
+	pattern  string
+	enum     []string
+	required bool
+	index    []int
+	kind     reflect.Type
+}
+
+// fieldsOf reads the tags of a struct, in its order.
+func fieldsOf(t reflect.Type) []field {
+	var out []field
+	for f := range t.Fields() {
+		key := f.Tag.Get("yaml")
+		if key == "-" || key == "" {
+			continue
+		}
+		one := field{key: key, doc: f.Tag.Get("doc"), pattern: f.Tag.Get("pattern"), required: f.Tag.Get("required") == "true", index: f.Index, kind: f.Type}
+		if words := f.Tag.Get("enum"); words != "" {
+			one.enum = strings.Split(words, ",")
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func keysOf(fields []field) []string {
+	out := make([]string, len(fields))
+	for i, f := range fields {
+		out[i] = f.key
+	}
+	return out
+}
+
+// knownKeys lists the closed set of a map's keys; nil is an open one.
+func knownKeys(t reflect.Type) []string {
+	if t != reflect.TypeFor[dlqbridge.Cause]() {
+		return nil
+	}
+	var out []string
+	for _, c := range dlqbridge.Causes() {
+		out = append(out, string(c))
+	}
+	return out
+}
+
+// leaf is one scalar outside lists and maps: what environment and flags can set.
+type leaf struct {
+	path  string
+	value reflect.Value
+}
+
+// leaves lists them in the order of the structs.
+func leaves(v reflect.Value, path string) []leaf {
+	var out []leaf
+	for _, f := range fieldsOf(v.Type()) {
+		value, full := v.FieldByIndex(f.index), join(path, f.key)
+		_, canary := value.Addr().Interface().(*Canary)
+		switch {
+		case canary, isText(value):
+			out = append(out, leaf{full, value})
+		case value.Kind() == reflect.Struct:
+			out = append(out, leaves(value, full)...)
+		case value.Kind() != reflect.Slice && value.Kind() != reflect.Map:
+			out = append(out, leaf{full, value})
+		}
+	}
+	return out
+}
+
+// variable is the name in the environment of a path.
+func variable(path string) string {
+	return "DLQBRIDGE_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+}
+
+// Variables lists the names in the environment that are read, with their paths.
+func Variables() [][2]string {
+	c := Default()
+	out := [][2]string{{FileVariable, ""}}
+	for _, l := range leaves(reflect.ValueOf(&c).Elem(), "") {
+		out = append(out, [2]string{variable(l.path), l.path})
+	}
+	return out
+}
+
+// overlay puts environment and flags over the file.
+func (d *decoder) overlay(c *Config, s Source) {
+	set := func(l leaf, value string, from origin) {
+		d.origins[l.path] = from
+		var err error
+		if canary, ok := l.value.Addr().Interface().(*Canary); ok {
+			err = canary.set(value)
+		} else {
+			err = setScalar(l.value, value)
+		}
+		if err != nil {
+			d.reportAt(l.path, err.Error(), "")
+		}
+	}
+	for _, l := range leaves(reflect.ValueOf(c).Elem(), "") {
+		if value, ok := s.Env(variable(l.path)); ok && value != "" {
+			set(l, value, origin{variable: variable(l.path)})
+		}
+		if value, ok := s.Flags[l.path]; ok {
+			name := s.FlagNames[l.path]
+			if name == "" {
+				name = "--" + strings.ReplaceAll(l.path[strings.LastIndex(l.path, ".")+1:], "_", "-")
+			}
+			set(l, value, origin{flag: name})
+		}
+	}
+}
+
+// later are keys that the contract names and this version does not do.
+var later = map[string]map[string]string{
+	"": {
+		"classify": "classification rules are not in this version: the built-in rules and what worker or ledger state name the cause",
+		"mutes":    "mutes are not in this version",
+	},
+	"payloads": {
+		"vault": "a vault is not in this version: payloads are kept in the payload table",
+	},
+	"routes[]": {
+		"pubsub":                "Pub/Sub is not in this version: a route reads an SQS dead-letter queue",
+		"compensate_to":         "compensation is not in this version: records that need it wait for a person",
+		"compensate_idempotent": "compensation is not in this version: records that need it wait for a person",
+		"fan_out":               "fan-out belongs to Pub/Sub, which is not in this version",
+		"auto_cancel_expired":   "closing expired records by policy is not in this version: use `dlqbridge triage cancel-expired`",
+		"classify":              "classification rules are not in this version: the built-in rules and what worker or ledger state name the cause",
+		"observe_for":           "the observation window is one for all routes: redrive.observe_for",
+	},
+	"redrive": {
+		"probe": "dependency probes are not in this version: record a passed one by --fix probe:TEXT",
+	},
+}
+
+// refusedKey says the sentence for a key that belongs to a later version.
+func refusedKey(path, key string) (string, bool) {
+	form := path
+	if i := strings.IndexByte(path, '['); i >= 0 {
+		form = path[:i] + "[]" + path[slices.Index([]byte(path), ']')+1:]
+	}
+	sentence, ok := later[form][key]
+	return sentence, ok
+}

@@ -1,0 +1,253 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// What a name may look like.
+var (
+	tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+	tableARN  = regexp.MustCompile(`^arn:[a-z-]+:dynamodb:[a-z0-9-]+:\d{12}:table/[a-zA-Z0-9_.-]{3,255}$`)
+	queueName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,80}$|^[a-zA-Z0-9_-]{1,75}\.fifo$`)
+	queueURL  = regexp.MustCompile(`^https?://[^/\s@]+/\d{12}/([a-zA-Z0-9_-]{1,80}|[a-zA-Z0-9_-]{1,75}\.fifo)$`)
+	queueARN  = regexp.MustCompile(`^arn:[a-z-]+:sqs:[a-z0-9-]+:\d{12}:([a-zA-Z0-9_-]{1,80}|[a-zA-Z0-9_-]{1,75}\.fifo)$`)
+	pointer   = regexp.MustCompile(`^(/([^~]|~[01])*)*$`)
+)
+
+// Bounds, each far outside what is sensible, to catch slips of the pen.
+const (
+	maxPollers  = 64
+	maxShards   = 64
+	maxBudget   = 100
+	maxSkew     = 10 * time.Minute
+	maxInFlight = 100_000
+	maxBurst    = 10_000
+	maxSpan     = 10 * 365 * day
+)
+
+// validate checks what a type alone cannot say.
+func validate(d *decoder, c *Config) {
+	validateTables(d, c.Tables)
+	validateRoutes(d, c.Routes)
+	for _, cause := range dlqbridge.Causes() {
+		validateCause(d, cause, c.Causes[cause])
+	}
+	validateRedrive(d, c.Redrive)
+	d.span("payloads.retention", c.Payloads.Retention, time.Hour, maxSpan)
+	d.span("skew", c.Skew, 0, maxSkew)
+	d.number("shards", c.Shards, 1, maxShards)
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		d.reportAt("listen", fmt.Sprintf("%q is no address", c.Listen), "write host:port, such as "+defaultListen)
+	}
+}
+
+func (d *decoder) span(path string, v Duration, least, most time.Duration) {
+	if t := time.Duration(v); t < least || t > most {
+		d.reportAt(path, fmt.Sprintf("%s is out of range", v), fmt.Sprintf("at least %s, at most %s", Duration(least), Duration(most)))
+	}
+}
+
+func (d *decoder) number(path string, n, least, most int) {
+	if n < least || n > most {
+		d.reportAt(path, fmt.Sprintf("%d is out of range", n), fmt.Sprintf("at least %d, at most %d", least, most))
+	}
+}
+
+func validateTables(d *decoder, t Tables) {
+	seen := map[string]string{}
+	for _, one := range []struct{ path, name string }{{"tables.records", t.Records}, {"tables.payloads", t.Payloads}, {"tables.ledger", t.Ledger}} {
+		if !tableName.MatchString(one.name) && !tableARN.MatchString(one.name) {
+			d.reportAt(one.path, fmt.Sprintf("%q is no table", one.name), "write a name of 3 to 255 letters, digits, - _ . or a table's ARN")
+		}
+		if other, twice := seen[one.name]; twice {
+			d.reportAt(one.path, fmt.Sprintf("%q is %s already", one.name, other), "name three different tables")
+		}
+		seen[one.name] = one.path
+	}
+}
+
+func validateRoutes(d *decoder, routes []Route) {
+	names, places := map[string]int{}, map[string]int{}
+	for i, r := range routes {
+		path := fmt.Sprintf("routes[%d]", i)
+		validateRoute(d, path, r)
+		if first, twice := names[r.Name]; twice && r.Name != "" {
+			d.reportAt(path+".name", fmt.Sprintf("%q is the name of routes[%d] already", r.Name, first), "give each route its own name")
+		} else {
+			names[r.Name] = i
+		}
+		if r.SQS == nil || r.SQS.DeadLetterQueue == "" {
+			continue
+		}
+		if first, twice := places[r.SQS.DeadLetterQueue]; twice {
+			d.reportAt(path+".sqs.dead_letter_queue", fmt.Sprintf("%q is read by routes[%d] already", r.SQS.DeadLetterQueue, first),
+				"for a shared dead-letter queue keep one route and leave source_queue out: each letter's own source ARN decides")
+		} else {
+			places[r.SQS.DeadLetterQueue] = i
+		}
+	}
+}
+
+var routeName = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
+
+func validateRoute(d *decoder, path string, r Route) {
+	switch {
+	case r.Name == "":
+		d.reportAt(path+".name", "missing", "give the route a name of a-z, 0-9, - and _")
+	case !routeName.MatchString(r.Name):
+		d.reportAt(path+".name", fmt.Sprintf("%q is no route name", r.Name), "write 1 to 64 characters of a-z, 0-9, - and _")
+	}
+	validateQueues(d, path, r.SQS)
+	switch idempotent := r.Effects == Effects(dlqbridge.EffectsIdempotent); {
+	case idempotent && r.IdempotencyWindow == 0:
+		d.reportAt(path+".idempotency_window", "missing", "effects: idempotent needs how long every mutating tool honours its key, such as 24h")
+	case !idempotent && r.IdempotencyWindow != 0:
+		d.reportAt(path+".idempotency_window", "says nothing without effects: idempotent", "declare effects: idempotent, or leave the window out")
+	}
+	d.span(path+".max_run", r.MaxRun, time.Second, 7*day)
+	d.number(path+".pollers", r.Pollers, 1, maxPollers)
+	validateStores(d, path, r)
+	for _, name := range sortedKeys(r.Fields) {
+		validateField(d, path+".fields."+name, name, r.Fields[name])
+	}
+}
+
+func validateQueues(d *decoder, path string, q *SQS) {
+	if q == nil {
+		if _, written := d.at[path+".pubsub"]; !written && !d.reported(path+".pubsub") {
+			d.reportAt(path+".sqs", "missing", "name the queues: sqs: {dead_letter_queue: …, source_queue: …}")
+		}
+		return
+	}
+	if q.DeadLetterQueue == "" {
+		d.reportAt(path+".sqs.dead_letter_queue", "missing", "name the queue to read, by name, URL or ARN")
+	}
+	for _, one := range []struct{ key, queue string }{{"dead_letter_queue", q.DeadLetterQueue}, {"source_queue", q.SourceQueue}} {
+		if one.queue != "" && !queueName.MatchString(one.queue) && !queueURL.MatchString(one.queue) && !queueARN.MatchString(one.queue) {
+			d.reportAt(path+".sqs."+one.key, fmt.Sprintf("%q is no queue", one.queue), "write a name of up to 80 letters, digits, - and _ (.fifo at the end of a FIFO queue's), a URL or an ARN")
+		}
+	}
+	if q.DeadLetterQueue != "" && q.DeadLetterQueue == q.SourceQueue {
+		d.reportAt(path+".sqs.source_queue", "is the dead-letter queue itself", "name the queue that the workers read")
+	}
+}
+
+func validateStores(d *decoder, path string, r Route) {
+	known := []string{"message", "ledger"}
+	seen := map[string]bool{}
+	for i, s := range r.Stores {
+		at := fmt.Sprintf("%s.stores[%d]", path, i)
+		switch {
+		case !slices.Contains(known, s):
+			d.reportAt(at, fmt.Sprintf("%q is no store of this version", s), suggestion(s, known))
+		case seen[s]:
+			d.reportAt(at, fmt.Sprintf("%q is listed twice", s), "keep one of them")
+		}
+		seen[s] = true
+	}
+	for _, needs := range []struct {
+		set   bool
+		key   string
+		store string
+	}{{r.LedgerPrefix != "", "ledger_prefix", "ledger"}, {r.Kit, "kit", "ledger"}, {r.TrustWorker, "trust_worker", "message"}} {
+		if needs.set && !seen[needs.store] {
+			d.reportAt(path+"."+needs.key, "says nothing without the store "+needs.store, "add "+needs.store+" to stores")
+		}
+	}
+}
+
+// Fields are those that a selector can be given for.
+var Fields = []string{
+	"task_id", "run_id", "task_type", "tenant", "idempotency_key", "effect", "cause", "error_code", "error_message",
+	"step", "tool", "dependency", "attempt", "attempt_max", "checkpoint", "deadline", "valid_until",
+	"agent_version", "model_version", "prompt_version", "workflow_version", "policy_version",
+}
+
+func validateField(d *decoder, path, name string, selectors []string) {
+	if !slices.Contains(Fields, name) {
+		d.reportAt(path, fmt.Sprintf("%q is no field", name), suggestion(name, Fields))
+		return
+	}
+	for i, s := range selectors {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		kind, rest, _ := strings.Cut(s, ":")
+		switch {
+		case kind == "jmespath":
+			d.reportAt(at, "jmespath selectors are not in this version", "use body:/json/pointer")
+		case kind != "attr" && kind != "sys" && kind != "body":
+			d.reportAt(at, fmt.Sprintf("%q is no selector", s), "write attr:NAME, sys:NAME or body:/json/pointer")
+		case rest == "":
+			d.reportAt(at, fmt.Sprintf("%q names nothing", s), "write attr:NAME, sys:NAME or body:/json/pointer")
+		case kind == "body" && !pointer.MatchString(rest):
+			d.reportAt(at, fmt.Sprintf("%q is no JSON pointer", rest), "begin with a slash, such as body:/order/id; ~0 stands for ~, ~1 for /")
+		}
+	}
+}
+
+func validateCause(d *decoder, cause dlqbridge.Cause, c Cause) {
+	path := "causes." + string(cause)
+	fixed := dlqbridge.DefaultCausePolicy(cause)
+	d.span(path+".triage_within", c.TriageWithin, time.Minute, maxSpan)
+	d.span(path+".backoff", c.Backoff, time.Second, 30*day)
+	d.span(path+".backoff_max", c.BackoffMax, time.Second, 30*day)
+	d.number(path+".redrive_budget", c.RedriveBudget, 0, maxBudget)
+	if c.BackoffMax < c.Backoff {
+		d.reportAt(path+".backoff_max", fmt.Sprintf("%s is shorter than backoff (%s)", c.BackoffMax, c.Backoff), "make it at least as long")
+	}
+	if c.AutoAuthorize && !fixed.Retryable {
+		d.reportAt(path+".auto_authorize", "only retryable causes may be authorised by policy", "leave it out, or put it on timeout or dependency_unavailable")
+	}
+	if c.AutoAuthorize && c.SecondPerson {
+		d.reportAt(path+".auto_authorize", "contradicts second_person, which needs two people", "keep one of them")
+	}
+	if fixed.SecondPerson && !c.SecondPerson {
+		d.reportAt(path+".second_person", "cannot be switched off for this cause", "configuration may be stricter than the default, never looser")
+	}
+}
+
+func validateRedrive(d *decoder, r Redrive) {
+	d.span("redrive.lease", r.Lease, 5*time.Second, time.Hour)
+	d.span("redrive.send_deadline", r.SendDeadline, time.Second, time.Hour)
+	d.span("redrive.authorize_ttl", r.AuthorizeTTL, time.Minute, 30*day)
+	d.number("redrive.max_in_flight", r.MaxInFlight, 1, maxInFlight)
+	d.number("redrive.burst", r.Burst, 0, maxBurst)
+	if r.SendDeadline >= r.Lease {
+		d.reportAt("redrive.send_deadline", fmt.Sprintf("%s is not shorter than the lease (%s)", r.SendDeadline, r.Lease), "a send must end inside its lease, or another job could send the same at once")
+	}
+	last := 0
+	for _, step := range r.Canary {
+		if step <= last {
+			d.reportAt("redrive.canary", fmt.Sprintf("step %d does not follow %d", step, last), "write growing sizes from 1, such as [1, 5, 25, 100], or none")
+			break
+		}
+		last = step
+	}
+	_, given := d.origins["redrive.pause_at_recurrence"]
+	switch p := r.PauseAtRecurrence; {
+	case p < 0 || p > 1 || given && p == 0:
+		d.reportAt("redrive.pause_at_recurrence", fmt.Sprintf("%v is no share", p), "write a number above 0 and at most 1")
+	case p > 0 && len(r.Canary) == 0:
+		d.reportAt("redrive.pause_at_recurrence", "says nothing without canary steps, which this version does not run", "leave it out")
+	}
+}
+
+// reported says whether there is a problem already about the field or about
+// what it is a part of.
+func (d *decoder) reported(field string) bool {
+	return slices.ContainsFunc(d.problems, func(p Problem) bool {
+		rest, part := strings.CutPrefix(field, p.Field)
+		return part && p.Field != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	return slices.Sorted(maps.Keys(m))
+}
