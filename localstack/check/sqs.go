@@ -20,22 +20,22 @@ import (
 
 // SQS runs the check list for queues on an endpoint, a sub-test per row.
 func SQS(t *testing.T, h Harness) {
-	rows := []map[string]func(*testing.T, *bench){
-		queueRows, messageRows, receiveRows, batchRows, deadLetterRows, fifoRows, limitRows,
+	rows := []map[string]func(*queueBench, *testing.T){
+		sqsQueueRows, sqsMessageRows, sqsReceiveRows, sqsBatchRows, sqsDeadLetterRows, sqsFifoRows, sqsLimitRows,
 	}
 	for _, group := range rows {
 		for _, name := range slices.Sorted(maps.Keys(group)) {
 			h.row(t, name, func(t *testing.T) {
 				h.around(t, func(t *testing.T, h Harness) {
-					group[name](t, &bench{Harness: h, client: sqs.NewFromConfig(h.Config)})
+					group[name](&queueBench{Harness: h, client: sqs.NewFromConfig(h.Config)}, t)
 				})
 			})
 		}
 	}
 }
 
-// bench is an endpoint and a client for it.
-type bench struct {
+// queueBench is an endpoint and a client for it.
+type queueBench struct {
 	Harness
 	client *sqs.Client
 }
@@ -47,15 +47,15 @@ var (
 	started   = strconv.FormatInt(time.Now().UnixNano(), 36) //nolint:forbidigo // a name, not a time
 )
 
-func (b *bench) name(suffix string) string {
+func (b *queueBench) name(suffix string) string {
 	return fmt.Sprintf("check-%s-%d%s", started, madeNames.Add(1), suffix)
 }
 
 // queue makes a standard queue, or with FifoQueue among the attributes a FIFO
 // queue, and returns its URL. Attributes come as name, value, name, value.
-func (b *bench) queue(t *testing.T, attributes ...string) string {
+func (b *queueBench) queue(t *testing.T, attributes ...string) string {
 	t.Helper()
-	set := pairs(attributes)
+	set := settingsOf(attributes)
 	suffix := ""
 	if set["FifoQueue"] == "true" {
 		suffix = ".fifo"
@@ -67,7 +67,7 @@ func (b *bench) queue(t *testing.T, attributes ...string) string {
 	return *out.QueueUrl
 }
 
-func pairs(list []string) map[string]string {
+func settingsOf(list []string) map[string]string {
 	set := map[string]string{}
 	for i := 0; i+1 < len(list); i += 2 {
 		set[list[i]] = list[i+1]
@@ -75,7 +75,7 @@ func pairs(list []string) map[string]string {
 	return set
 }
 
-func (b *bench) attributes(t *testing.T, url string) map[string]string {
+func (b *queueBench) attributes(t *testing.T, url string) map[string]string {
 	t.Helper()
 	out, err := b.client.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{"All"}})
 	if err != nil {
@@ -84,19 +84,19 @@ func (b *bench) attributes(t *testing.T, url string) map[string]string {
 	return out.Attributes
 }
 
-func (b *bench) set(t *testing.T, url string, attributes ...string) {
+func (b *queueBench) set(t *testing.T, url string, attributes ...string) {
 	t.Helper()
-	_, err := b.client.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: pairs(attributes)})
+	_, err := b.client.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: settingsOf(attributes)})
 	if err != nil {
 		t.Fatalf("set %v: %v", attributes, err)
 	}
 }
 
 // deadLettered makes a queue whose messages go to another after most receives.
-func (b *bench) deadLettered(t *testing.T, most int, attributes ...string) (source, dead string) {
+func (b *queueBench) deadLettered(t *testing.T, most int, attributes ...string) (source, dead string) {
 	t.Helper()
 	kind := []string{}
-	if pairs(attributes)["FifoQueue"] == "true" {
+	if settingsOf(attributes)["FifoQueue"] == "true" {
 		kind = []string{"FifoQueue", "true"}
 	}
 	dead = b.queue(t, kind...)
@@ -109,13 +109,13 @@ func redrive(arn string, most int) string {
 }
 
 // depths are the three counters: visible, in flight, delayed.
-func (b *bench) depths(t *testing.T, url string) [3]string {
+func (b *queueBench) depths(t *testing.T, url string) [3]string {
 	t.Helper()
 	all := b.attributes(t, url)
 	return [3]string{all["ApproximateNumberOfMessages"], all["ApproximateNumberOfMessagesNotVisible"], all["ApproximateNumberOfMessagesDelayed"]}
 }
 
-func (b *bench) wantDepths(t *testing.T, url string, visible, inFlight, delayed int) {
+func (b *queueBench) wantDepths(t *testing.T, url string, visible, inFlight, delayed int) {
 	t.Helper()
 	want := [3]string{strconv.Itoa(visible), strconv.Itoa(inFlight), strconv.Itoa(delayed)}
 	if got := b.depths(t, url); got != want {
@@ -123,20 +123,20 @@ func (b *bench) wantDepths(t *testing.T, url string, visible, inFlight, delayed 
 	}
 }
 
-func (b *bench) send(t *testing.T, url, body string) string {
+func (b *queueBench) send(t *testing.T, url, body string) string {
 	t.Helper()
 	return *b.sendInput(t, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}).MessageId
 }
 
 // sendTo sends to a group of a FIFO queue.
-func (b *bench) sendTo(t *testing.T, url, group, body string) string {
+func (b *queueBench) sendTo(t *testing.T, url, group, body string) string {
 	t.Helper()
 	return *b.sendInput(t, &sqs.SendMessageInput{
 		QueueUrl: &url, MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: aws.String(b.name("")),
 	}).MessageId
 }
 
-func (b *bench) sendInput(t *testing.T, in *sqs.SendMessageInput) *sqs.SendMessageOutput {
+func (b *queueBench) sendInput(t *testing.T, in *sqs.SendMessageInput) *sqs.SendMessageOutput {
 	t.Helper()
 	out, err := b.client.SendMessage(t.Context(), in)
 	if err != nil {
@@ -146,10 +146,10 @@ func (b *bench) sendInput(t *testing.T, in *sqs.SendMessageInput) *sqs.SendMessa
 }
 
 // refusesToSend checks that a message is refused with one of the codes.
-func (b *bench) refusesToSend(t *testing.T, in *sqs.SendMessageInput, codes ...string) {
+func (b *queueBench) refusesToSend(t *testing.T, in *sqs.SendMessageInput, codes ...string) {
 	t.Helper()
 	_, err := b.client.SendMessage(t.Context(), in)
-	wantCode(t, err, codes...)
+	wantRefusal(t, err, codes...)
 }
 
 func receiveInput(url string) *sqs.ReceiveMessageInput {
@@ -160,12 +160,12 @@ func receiveInput(url string) *sqs.ReceiveMessageInput {
 }
 
 // receive takes up to ten messages with all they have.
-func (b *bench) receive(t *testing.T, url string) []types.Message {
+func (b *queueBench) receive(t *testing.T, url string) []types.Message {
 	t.Helper()
 	return b.receiveWith(t, receiveInput(url))
 }
 
-func (b *bench) receiveWith(t *testing.T, in *sqs.ReceiveMessageInput) []types.Message {
+func (b *queueBench) receiveWith(t *testing.T, in *sqs.ReceiveMessageInput) []types.Message {
 	t.Helper()
 	out, err := b.client.ReceiveMessage(t.Context(), in)
 	if err != nil {
@@ -174,7 +174,7 @@ func (b *bench) receiveWith(t *testing.T, in *sqs.ReceiveMessageInput) []types.M
 	return out.Messages
 }
 
-func (b *bench) receiveOne(t *testing.T, url string) types.Message {
+func (b *queueBench) receiveOne(t *testing.T, url string) types.Message {
 	t.Helper()
 	got := b.receive(t, url)
 	if len(got) != 1 {
@@ -183,23 +183,23 @@ func (b *bench) receiveOne(t *testing.T, url string) types.Message {
 	return got[0]
 }
 
-func (b *bench) wantNothing(t *testing.T, url string) {
+func (b *queueBench) wantNothing(t *testing.T, url string) {
 	t.Helper()
 	if got := b.receive(t, url); len(got) != 0 {
-		t.Errorf("got %v, want nothing", bodies(got))
+		t.Errorf("got %v, want nothing", bodiesOf(got))
 	}
 }
 
-func (b *bench) wantBodies(t *testing.T, url string, want ...string) []types.Message {
+func (b *queueBench) wantBodies(t *testing.T, url string, want ...string) []types.Message {
 	t.Helper()
 	got := b.receive(t, url)
-	if !slices.Equal(bodies(got), want) {
-		t.Fatalf("got bodies %v, want %v", bodies(got), want)
+	if !slices.Equal(bodiesOf(got), want) {
+		t.Fatalf("got bodies %v, want %v", bodiesOf(got), want)
 	}
 	return got
 }
 
-func (b *bench) delete(t *testing.T, url string, messages ...types.Message) {
+func (b *queueBench) delete(t *testing.T, url string, messages ...types.Message) {
 	t.Helper()
 	for _, m := range messages {
 		if _, err := b.client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: m.ReceiptHandle}); err != nil {
@@ -208,7 +208,7 @@ func (b *bench) delete(t *testing.T, url string, messages ...types.Message) {
 	}
 }
 
-func (b *bench) hide(t *testing.T, url string, m types.Message, seconds int32) error {
+func (b *queueBench) hide(t *testing.T, url string, m types.Message, seconds int32) error {
 	t.Helper()
 	_, err := b.client.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{
 		QueueUrl: &url, ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: seconds,
@@ -217,7 +217,7 @@ func (b *bench) hide(t *testing.T, url string, m types.Message, seconds int32) e
 }
 
 // release makes received messages visible again at once.
-func (b *bench) release(t *testing.T, url string, messages ...types.Message) {
+func (b *queueBench) release(t *testing.T, url string, messages ...types.Message) {
 	t.Helper()
 	for _, m := range messages {
 		if err := b.hide(t, url, m, 0); err != nil {
@@ -227,27 +227,27 @@ func (b *bench) release(t *testing.T, url string, messages ...types.Message) {
 }
 
 // poll receives with a long wait in the background.
-func (b *bench) poll(ctx context.Context, url string, wait int32) <-chan polled {
-	answer := make(chan polled, 1)
+func (b *queueBench) poll(ctx context.Context, url string, wait int32) <-chan pollAnswer {
+	answer := make(chan pollAnswer, 1)
 	in := receiveInput(url)
 	in.WaitTimeSeconds = wait
 	go func() {
 		out, err := b.client.ReceiveMessage(ctx, in)
 		if err != nil {
-			answer <- polled{nil, err}
+			answer <- pollAnswer{nil, err}
 			return
 		}
-		answer <- polled{out.Messages, nil}
+		answer <- pollAnswer{out.Messages, nil}
 	}()
 	return answer
 }
 
-type polled struct {
+type pollAnswer struct {
 	messages []types.Message
 	err      error
 }
 
-func bodies(messages []types.Message) []string {
+func bodiesOf(messages []types.Message) []string {
 	got := []string{}
 	for _, m := range messages {
 		got = append(got, aws.ToString(m.Body))
@@ -255,7 +255,7 @@ func bodies(messages []types.Message) []string {
 	return got
 }
 
-func system(m types.Message, name types.MessageSystemAttributeName) string {
+func systemOf(m types.Message, name types.MessageSystemAttributeName) string {
 	return m.Attributes[string(name)]
 }
 
@@ -266,7 +266,7 @@ const (
 	queryPrefix      = "AWS.SimpleQueueService."
 )
 
-func codeOf(err error) string {
+func refusalOf(err error) string {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
 		return ""
@@ -275,12 +275,12 @@ func codeOf(err error) string {
 	return strings.TrimSuffix(code, "Exception")
 }
 
-func wantCode(t *testing.T, err error, codes ...string) {
+func wantRefusal(t *testing.T, err error, codes ...string) {
 	t.Helper()
 	if err == nil {
 		t.Errorf("was accepted, want one of %v", codes)
-	} else if !slices.Contains(codes, codeOf(err)) {
-		t.Errorf("got code %q (%v), want one of %v", codeOf(err), err, codes)
+	} else if !slices.Contains(codes, refusalOf(err)) {
+		t.Errorf("got code %q (%v), want one of %v", refusalOf(err), err, codes)
 	}
 }
 

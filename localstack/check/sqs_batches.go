@@ -11,19 +11,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-var batchRows = map[string]func(*testing.T, *bench){
-	"a batch is sent, hidden and deleted":                     batches,
-	"a bad entry of a send fails alone":                       sendEntryFails,
-	"a bad entry of a delete fails alone":                     deleteEntryFails,
-	"a bad entry of a visibility change fails alone":          visibilityEntryFails,
-	"no entries, eleven entries and repeated ids are refused": batchShape,
-	"entry ids are checked":                                   entryIDs,
-	"one MiB per message counts body and attributes in bytes": messageSize,
-	"one MiB per batch counts bodies and attributes in bytes": batchSize,
-	"the queue's own maximum size is kept":                    queueMaximum,
+var sqsBatchRows = map[string]func(*queueBench, *testing.T){
+	"a batch is sent, hidden and deleted":                     (*queueBench).batches,
+	"a bad entry of a send fails alone":                       (*queueBench).sendEntryFails,
+	"a bad entry of a delete fails alone":                     (*queueBench).deleteEntryFails,
+	"a bad entry of a visibility change fails alone":          (*queueBench).visibilityEntryFails,
+	"no entries, eleven entries and repeated ids are refused": (*queueBench).batchShape,
+	"entry ids are checked":                                   (*queueBench).entryIDs,
+	"one MiB per message counts body and attributes in bytes": (*queueBench).messageSize,
+	"one MiB per batch counts bodies and attributes in bytes": (*queueBench).batchSize,
+	"the queue's own maximum size is kept":                    (*queueBench).queueMaximum,
 }
 
-func entries(bodies ...string) []types.SendMessageBatchRequestEntry {
+func sendEntries(bodies ...string) []types.SendMessageBatchRequestEntry {
 	list := []types.SendMessageBatchRequestEntry{}
 	for i, body := range bodies {
 		list = append(list, types.SendMessageBatchRequestEntry{Id: aws.String("e" + strconv.Itoa(i)), MessageBody: aws.String(body)})
@@ -31,9 +31,9 @@ func entries(bodies ...string) []types.SendMessageBatchRequestEntry {
 	return list
 }
 
-func batches(t *testing.T, b *bench) {
+func (b *queueBench) batches(t *testing.T) {
 	url := b.queue(t)
-	sent, err := b.client.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: entries("a", "b", "c")})
+	sent, err := b.client.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: sendEntries("a", "b", "c")})
 	if err != nil || len(sent.Successful) != 3 || len(sent.Failed) != 0 || *sent.Successful[1].Id != "e1" || *sent.Successful[1].MessageId == "" {
 		t.Fatalf("got %v, %v", sent, err)
 	}
@@ -76,10 +76,10 @@ func wantFailed(t *testing.T, failed []types.BatchResultErrorEntry, want map[str
 	}
 }
 
-func sendEntryFails(t *testing.T, b *bench) {
+func (b *queueBench) sendEntryFails(t *testing.T) {
 	url := b.queue(t)
-	list := entries("good", "\x00", "good", "good")
-	list[2].MessageAttributes = map[string]types.MessageAttributeValue{"n": text("Number", "no number")}
+	list := sendEntries("good", "\x00", "good", "good")
+	list[2].MessageAttributes = map[string]types.MessageAttributeValue{"n": typed("Number", "no number")}
 	list[3].DelaySeconds = 1000
 	out, err := b.client.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: list})
 	if err != nil {
@@ -92,7 +92,7 @@ func sendEntryFails(t *testing.T, b *bench) {
 	b.wantBodies(t, url, "good")
 }
 
-func deleteEntryFails(t *testing.T, b *bench) {
+func (b *queueBench) deleteEntryFails(t *testing.T) {
 	url := b.queue(t)
 	b.send(t, url, "x")
 	m := b.receiveOne(t, url)
@@ -106,7 +106,7 @@ func deleteEntryFails(t *testing.T, b *bench) {
 	b.wantDepths(t, url, 0, 0, 0)
 }
 
-func visibilityEntryFails(t *testing.T, b *bench) {
+func (b *queueBench) visibilityEntryFails(t *testing.T) {
 	url := b.queue(t)
 	b.send(t, url, "x")
 	m := b.receiveOne(t, url)
@@ -122,15 +122,15 @@ func visibilityEntryFails(t *testing.T, b *bench) {
 	b.wantDepths(t, url, 1, 0, 0)
 }
 
-func batchShape(t *testing.T, b *bench) {
+func (b *queueBench) batchShape(t *testing.T) {
 	url := b.queue(t)
 	send := func(list []types.SendMessageBatchRequestEntry) error {
 		_, err := b.client.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: list})
 		return err
 	}
 	wantType[*types.EmptyBatchRequest](t, send([]types.SendMessageBatchRequestEntry{}))
-	wantType[*types.TooManyEntriesInBatchRequest](t, send(entries(strings.Split(strings.Repeat("x", 11), "")...)))
-	twice := entries("a", "b")
+	wantType[*types.TooManyEntriesInBatchRequest](t, send(sendEntries(strings.Split(strings.Repeat("x", 11), "")...)))
+	twice := sendEntries("a", "b")
 	twice[1].Id = twice[0].Id
 	wantType[*types.BatchEntryIdsNotDistinct](t, send(twice))
 	_, err := b.client.DeleteMessageBatch(t.Context(), &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: []types.DeleteMessageBatchRequestEntry{}})
@@ -140,63 +140,63 @@ func batchShape(t *testing.T, b *bench) {
 	b.wantDepths(t, url, 0, 0, 0)
 }
 
-func entryIDs(t *testing.T, b *bench) {
+func (b *queueBench) entryIDs(t *testing.T) {
 	url := b.queue(t)
 	for _, id := range []string{"", "with space", "dot.dot", strings.Repeat("i", 81)} {
-		list := entries("x")
+		list := sendEntries("x")
 		list[0].Id = &id
 		_, err := b.client.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: list})
 		wantType[*types.InvalidBatchEntryId](t, err)
 	}
-	list := entries("x")
+	list := sendEntries("x")
 	list[0].Id = aws.String(strings.Repeat("i", 80))
 	if _, err := b.client.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: list}); err != nil {
 		t.Errorf("80 characters: %v", err)
 	}
 }
 
-// mebibyte is the limit of a message and of a batch.
-const mebibyte = 1 << 20
+// largestMessage is the limit of a message and of a batch.
+const largestMessage = 1 << 20
 
-func messageSize(t *testing.T, b *bench) {
+func (b *queueBench) messageSize(t *testing.T) {
 	url := b.queue(t)
-	whole := strings.Repeat("x", mebibyte)
+	whole := strings.Repeat("x", largestMessage)
 	b.sendInput(t, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &whole})
 	b.refusesToSend(t, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(whole + "x")}, invalidParameter)
 	// Two bytes each: characters are not what counts.
-	b.refusesToSend(t, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(strings.Repeat("ü", mebibyte/2+1))}, invalidParameter)
+	b.refusesToSend(t, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(strings.Repeat("ü", largestMessage/2+1))}, invalidParameter)
 	// Name, type and value of an attribute count: a + String + vv = 9 bytes.
-	attribute := map[string]types.MessageAttributeValue{"a": text("String", "vv")}
+	attribute := map[string]types.MessageAttributeValue{"a": typed("String", "vv")}
 	b.sendInput(t, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(whole[9:]), MessageAttributes: attribute})
 	b.refusesToSend(t, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(whole[8:]), MessageAttributes: attribute}, invalidParameter)
 }
 
-func batchSize(t *testing.T, b *bench) {
+func (b *queueBench) batchSize(t *testing.T) {
 	url := b.queue(t)
-	half := strings.Repeat("x", mebibyte/2)
+	half := strings.Repeat("x", largestMessage/2)
 	send := func(list []types.SendMessageBatchRequestEntry) error {
 		_, err := b.client.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: list})
 		return err
 	}
-	if err := send(entries(half, half)); err != nil {
+	if err := send(sendEntries(half, half)); err != nil {
 		t.Errorf("exactly 1 MiB: %v", err)
 	}
-	wantType[*types.BatchRequestTooLong](t, send(entries(half, half+"x")))
-	list := entries(half, half)
-	list[0].MessageAttributes = map[string]types.MessageAttributeValue{"a": text("String", "v")}
+	wantType[*types.BatchRequestTooLong](t, send(sendEntries(half, half+"x")))
+	list := sendEntries(half, half)
+	list[0].MessageAttributes = map[string]types.MessageAttributeValue{"a": typed("String", "v")}
 	wantType[*types.BatchRequestTooLong](t, send(list))
 }
 
-func queueMaximum(t *testing.T, b *bench) {
+func (b *queueBench) queueMaximum(t *testing.T) {
 	url := b.queue(t, "MaximumMessageSize", "1024")
 	b.send(t, url, strings.Repeat("x", 1024))
 	b.refusesToSend(t, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(strings.Repeat("x", 1025))}, invalidParameter)
-	out, err := b.client.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: entries("small", strings.Repeat("x", 1025))})
+	out, err := b.client.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: sendEntries("small", strings.Repeat("x", 1025))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantFailed(t, out.Failed, map[string]string{"e1": invalidParameter})
-	if got := bodies(b.receive(t, url)); !slices.Contains(got, "small") || len(got) != 2 {
+	if got := bodiesOf(b.receive(t, url)); !slices.Contains(got, "small") || len(got) != 2 {
 		t.Errorf("got %d messages", len(got))
 	}
 }

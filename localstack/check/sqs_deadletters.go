@@ -13,23 +13,23 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-var deadLetterRows = map[string]func(*testing.T, *bench){
-	"a message that is received too often moves with all it has": deadLetter,
-	"a FIFO message moves with a new time and deduplication id":  deadLetterFIFO,
-	"one receive looks past what it moves to the dead letters":   lookPast,
-	"the retention of a dead letter counts from its first send":  deadLetterRetention,
-	"the retention of a FIFO dead letter starts anew":            deadLetterRetentionFIFO,
-	"a message sent to a dead-letter queue has no source":        sentToDeadLetters,
-	"a policy set later counts the receives there were":          policyLater,
-	"a message is not dead-lettered without a further receive":   noMoveWithoutReceive,
+var sqsDeadLetterRows = map[string]func(*queueBench, *testing.T){
+	"a message that is received too often moves with all it has": (*queueBench).deadLetter,
+	"a FIFO message moves with a new time and deduplication id":  (*queueBench).deadLetterFIFO,
+	"one receive looks past what it moves to the dead letters":   (*queueBench).lookPast,
+	"the retention of a dead letter counts from its first send":  (*queueBench).deadLetterRetention,
+	"the retention of a FIFO dead letter starts anew":            (*queueBench).deadLetterRetentionFIFO,
+	"a message sent to a dead-letter queue has no source":        (*queueBench).sentToDeadLetters,
+	"a policy set later counts the receives there were":          (*queueBench).policyLater,
+	"a message is not dead-lettered without a further receive":   (*queueBench).noMoveWithoutReceive,
 }
 
-func deadLetter(t *testing.T, b *bench) {
+func (b *queueBench) deadLetter(t *testing.T) {
 	source, dead := b.deadLettered(t, 2)
-	sent := map[string]types.MessageAttributeValue{"agent.task": text("String.json", `{"a":1}`)}
+	sent := map[string]types.MessageAttributeValue{"agent.task": typed("String.json", `{"a":1}`)}
 	out := b.sendInput(t, &sqs.SendMessageInput{
 		QueueUrl: &source, MessageBody: aws.String("dies"), MessageAttributes: sent,
-		MessageSystemAttributes: map[string]types.MessageSystemAttributeValue{"AWSTraceHeader": {DataType: aws.String("String"), StringValue: aws.String(trace)}},
+		MessageSystemAttributes: map[string]types.MessageSystemAttributeValue{"AWSTraceHeader": {DataType: aws.String("String"), StringValue: aws.String(traceHeader)}},
 	})
 	var last types.Message
 	for range 2 {
@@ -47,21 +47,21 @@ func deadLetter(t *testing.T, b *bench) {
 	want := map[types.MessageSystemAttributeName]string{
 		"ApproximateReceiveCount":          "3",
 		"DeadLetterQueueSourceArn":         b.attributes(t, source)["QueueArn"],
-		"SentTimestamp":                    system(last, "SentTimestamp"),
-		"ApproximateFirstReceiveTimestamp": system(last, "ApproximateFirstReceiveTimestamp"),
-		"SenderId":                         system(last, "SenderId"),
-		"AWSTraceHeader":                   trace,
+		"SentTimestamp":                    systemOf(last, "SentTimestamp"),
+		"ApproximateFirstReceiveTimestamp": systemOf(last, "ApproximateFirstReceiveTimestamp"),
+		"SenderId":                         systemOf(last, "SenderId"),
+		"AWSTraceHeader":                   traceHeader,
 	}
 	for name, value := range want {
-		if system(got, name) != value {
-			t.Errorf("%s: got %q, want %q", name, system(got, name), value)
+		if systemOf(got, name) != value {
+			t.Errorf("%s: got %q, want %q", name, systemOf(got, name), value)
 		}
 	}
 	b.wantDepths(t, source, 0, 0, 0)
 	b.wantDepths(t, dead, 0, 1, 0)
 }
 
-func deadLetterFIFO(t *testing.T, b *bench) {
+func (b *queueBench) deadLetterFIFO(t *testing.T) {
 	source, dead := b.deadLettered(t, 1, "FifoQueue", "true")
 	id := b.sendTo(t, source, "g", "dies")
 	b.sendTo(t, source, "g", "next")
@@ -69,21 +69,21 @@ func deadLetterFIFO(t *testing.T, b *bench) {
 	b.advance(t, time.Hour)
 	b.wantBodies(t, source, "next") // its head went to the dead letters
 	got := b.receiveOne(t, dead)
-	if *got.MessageId != id || system(got, "MessageGroupId") != "g" || system(got, "MessageDeduplicationId") != id ||
-		system(got, "ApproximateReceiveCount") != "2" || system(got, "DeadLetterQueueSourceArn") != b.attributes(t, source)["QueueArn"] {
+	if *got.MessageId != id || systemOf(got, "MessageGroupId") != "g" || systemOf(got, "MessageDeduplicationId") != id ||
+		systemOf(got, "ApproximateReceiveCount") != "2" || systemOf(got, "DeadLetterQueueSourceArn") != b.attributes(t, source)["QueueArn"] {
 		t.Errorf("got id %s, attributes %v, want id %s also as deduplication id", *got.MessageId, got.Attributes, id)
 	}
-	before, err := strconv.ParseInt(system(m, "SentTimestamp"), 10, 64)
+	before, err := strconv.ParseInt(systemOf(m, "SentTimestamp"), 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := strconv.ParseInt(system(got, "SentTimestamp"), 10, 64)
+	after, err := strconv.ParseInt(systemOf(got, "SentTimestamp"), 10, 64)
 	if err != nil || after-before < int64(time.Hour/time.Millisecond) {
 		t.Errorf("the sent time moved from %d to %d, want an hour more", before, after)
 	}
 }
 
-func lookPast(t *testing.T, b *bench) {
+func (b *queueBench) lookPast(t *testing.T) {
 	source, dead := b.deadLettered(t, 1)
 	for range 12 {
 		b.send(t, source, "exhausted")
@@ -95,8 +95,8 @@ func lookPast(t *testing.T, b *bench) {
 	for len(got) == 0 {
 		got = b.receive(t, source)
 	}
-	if !slices.Equal(bodies(got), []string{"fresh"}) {
-		t.Errorf("got %v, want only the fresh one", bodies(got))
+	if !slices.Equal(bodiesOf(got), []string{"fresh"}) {
+		t.Errorf("got %v, want only the fresh one", bodiesOf(got))
 	}
 	b.wantNothing(t, source)
 	if got := b.depths(t, dead); got[0] != "12" {
@@ -104,7 +104,7 @@ func lookPast(t *testing.T, b *bench) {
 	}
 }
 
-func deadLetterRetention(t *testing.T, b *bench) {
+func (b *queueBench) deadLetterRetention(t *testing.T) {
 	source, dead := b.deadLettered(t, 1)
 	b.send(t, source, "dies")
 	b.advance(t, 24*time.Hour)
@@ -117,7 +117,7 @@ func deadLetterRetention(t *testing.T, b *bench) {
 	b.wantDepths(t, dead, 0, 0, 0)
 }
 
-func deadLetterRetentionFIFO(t *testing.T, b *bench) {
+func (b *queueBench) deadLetterRetentionFIFO(t *testing.T) {
 	source, dead := b.deadLettered(t, 1, "FifoQueue", "true")
 	b.sendTo(t, source, "g", "dies")
 	b.advance(t, 24*time.Hour)
@@ -129,7 +129,7 @@ func deadLetterRetentionFIFO(t *testing.T, b *bench) {
 	b.wantDepths(t, dead, 0, 0, 0)
 }
 
-func sentToDeadLetters(t *testing.T, b *bench) {
+func (b *queueBench) sentToDeadLetters(t *testing.T) {
 	_, dead := b.deadLettered(t, 1)
 	b.send(t, dead, "by hand")
 	if source, set := b.receiveOne(t, dead).Attributes["DeadLetterQueueSourceArn"]; set {
@@ -137,7 +137,7 @@ func sentToDeadLetters(t *testing.T, b *bench) {
 	}
 }
 
-func policyLater(t *testing.T, b *bench) {
+func (b *queueBench) policyLater(t *testing.T) {
 	source, dead := b.queue(t), b.queue(t)
 	b.send(t, source, "dies")
 	for range 3 {
@@ -148,7 +148,7 @@ func policyLater(t *testing.T, b *bench) {
 	b.receiveOne(t, dead)
 }
 
-func noMoveWithoutReceive(t *testing.T, b *bench) {
+func (b *queueBench) noMoveWithoutReceive(t *testing.T) {
 	source, dead := b.deadLettered(t, 1)
 	b.send(t, source, "x")
 	b.release(t, source, b.receiveOne(t, source))

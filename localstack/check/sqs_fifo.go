@@ -10,24 +10,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-var fifoRows = map[string]func(*testing.T, *bench){
-	"FIFO: order within a group, and the group waits":     fifoOrder,
-	"FIFO: one group does not hold up another":            fifoGroups,
-	"FIFO: a repeat within five minutes is swallowed":     fifoDedup,
-	"FIFO: a repeat is swallowed also after the deletion": fifoDedupDeleted,
-	"FIFO: content-based deduplication looks at the body": fifoContent,
-	"FIFO: deduplication can be per group":                fifoScope,
-	"FIFO: a group id and a deduplication id are needed":  fifoNeeds,
-	"FIFO: an expired handle cannot delete":               fifoExpired,
-	"FIFO: a failed message comes back before the next":   fifoRetry,
-	"FIFO: a receive attempt can be repeated":             fifoAttempt,
-	"FIFO: sequence numbers grow":                         fifoSequence,
-	"FIFO: a batch keeps its order":                       fifoBatch,
-	"FIFO: a message has no delay of its own":             fifoDelay,
-	"FIFO: a long poll wakes when the group is free":      fifoPoll,
+var sqsFifoRows = map[string]func(*queueBench, *testing.T){
+	"FIFO: order within a group, and the group waits":     (*queueBench).fifoOrder,
+	"FIFO: one group does not hold up another":            (*queueBench).fifoGroups,
+	"FIFO: a repeat within five minutes is swallowed":     (*queueBench).fifoDedup,
+	"FIFO: a repeat is swallowed also after the deletion": (*queueBench).fifoDedupDeleted,
+	"FIFO: content-based deduplication looks at the body": (*queueBench).fifoContent,
+	"FIFO: deduplication can be per group":                (*queueBench).fifoScope,
+	"FIFO: a group id and a deduplication id are needed":  (*queueBench).fifoNeeds,
+	"FIFO: an expired handle cannot delete":               (*queueBench).fifoExpired,
+	"FIFO: a failed message comes back before the next":   (*queueBench).fifoRetry,
+	"FIFO: a receive attempt can be repeated":             (*queueBench).fifoAttempt,
+	"FIFO: sequence numbers grow":                         (*queueBench).fifoSequence,
+	"FIFO: a batch keeps its order":                       (*queueBench).fifoBatch,
+	"FIFO: a message has no delay of its own":             (*queueBench).fifoDelay,
+	"FIFO: a long poll wakes when the group is free":      (*queueBench).fifoPoll,
 }
 
-func (b *bench) fifo(t *testing.T, attributes ...string) string {
+func (b *queueBench) fifo(t *testing.T, attributes ...string) string {
 	t.Helper()
 	return b.queue(t, append([]string{"FifoQueue", "true"}, attributes...)...)
 }
@@ -36,7 +36,7 @@ func fifoSend(url, group, dedup, body string) *sqs.SendMessageInput {
 	return &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: &dedup}
 }
 
-func fifoOrder(t *testing.T, b *bench) {
+func (b *queueBench) fifoOrder(t *testing.T) {
 	url := b.fifo(t)
 	for _, body := range []string{"1", "2", "3"} {
 		b.sendTo(t, url, "g", body)
@@ -44,8 +44,8 @@ func fifoOrder(t *testing.T, b *bench) {
 	in := receiveInput(url)
 	in.MaxNumberOfMessages = 2
 	first := b.receiveWith(t, in)
-	if !slices.Equal(bodies(first), []string{"1", "2"}) {
-		t.Fatalf("got %v, want 1 and 2", bodies(first))
+	if !slices.Equal(bodiesOf(first), []string{"1", "2"}) {
+		t.Fatalf("got %v, want 1 and 2", bodiesOf(first))
 	}
 	b.wantNothing(t, url)
 	b.delete(t, url, first[0])
@@ -54,7 +54,7 @@ func fifoOrder(t *testing.T, b *bench) {
 	b.wantBodies(t, url, "3")
 }
 
-func fifoGroups(t *testing.T, b *bench) {
+func (b *queueBench) fifoGroups(t *testing.T) {
 	url := b.fifo(t)
 	b.sendTo(t, url, "a", "a1")
 	b.receiveOne(t, url)
@@ -63,7 +63,7 @@ func fifoGroups(t *testing.T, b *bench) {
 	b.wantBodies(t, url, "b1")
 }
 
-func fifoDedup(t *testing.T, b *bench) {
+func (b *queueBench) fifoDedup(t *testing.T) {
 	url := b.fifo(t)
 	first := b.sendInput(t, fifoSend(url, "g", "d", "x"))
 	again := b.sendInput(t, fifoSend(url, "g", "d", "another body"))
@@ -76,7 +76,7 @@ func fifoDedup(t *testing.T, b *bench) {
 	b.wantDepths(t, url, 2, 0, 0)
 }
 
-func fifoDedupDeleted(t *testing.T, b *bench) {
+func (b *queueBench) fifoDedupDeleted(t *testing.T) {
 	url := b.fifo(t)
 	b.sendInput(t, fifoSend(url, "g", "d", "x"))
 	b.delete(t, url, b.receiveOne(t, url))
@@ -84,12 +84,12 @@ func fifoDedupDeleted(t *testing.T, b *bench) {
 	b.wantDepths(t, url, 0, 0, 0)
 }
 
-func fifoContent(t *testing.T, b *bench) {
+func (b *queueBench) fifoContent(t *testing.T) {
 	url := b.fifo(t, "ContentBasedDeduplication", "true")
 	send := func(body, attribute string) {
 		b.sendInput(t, &sqs.SendMessageInput{
 			QueueUrl: &url, MessageBody: &body, MessageGroupId: aws.String("g"),
-			MessageAttributes: map[string]types.MessageAttributeValue{"a": text("String", attribute)},
+			MessageAttributes: map[string]types.MessageAttributeValue{"a": typed("String", attribute)},
 		})
 	}
 	send("x", "1")
@@ -98,7 +98,7 @@ func fifoContent(t *testing.T, b *bench) {
 	b.wantBodies(t, url, "x", "y")
 }
 
-func fifoScope(t *testing.T, b *bench) {
+func (b *queueBench) fifoScope(t *testing.T) {
 	url := b.fifo(t, "DeduplicationScope", "messageGroup", "FifoThroughputLimit", "perMessageGroupId")
 	b.sendInput(t, fifoSend(url, "a", "d", "x"))
 	b.sendInput(t, fifoSend(url, "b", "d", "x"))
@@ -107,10 +107,10 @@ func fifoScope(t *testing.T, b *bench) {
 	_, err := b.client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(b.name(".fifo")), Attributes: map[string]string{
 		"FifoQueue": "true", "FifoThroughputLimit": "perMessageGroupId",
 	}})
-	wantCode(t, err, invalidParameter)
+	wantRefusal(t, err, invalidParameter)
 }
 
-func fifoNeeds(t *testing.T, b *bench) {
+func (b *queueBench) fifoNeeds(t *testing.T) {
 	url := b.fifo(t)
 	b.refusesToSend(t, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("x"), MessageDeduplicationId: aws.String("d")}, missingParameter)
 	b.refusesToSend(t, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("x"), MessageGroupId: aws.String("g")}, invalidParameter)
@@ -118,13 +118,13 @@ func fifoNeeds(t *testing.T, b *bench) {
 	b.refusesToSend(t, fifoSend(url, "g", "ü", "x"), invalidParameter)
 }
 
-func fifoExpired(t *testing.T, b *bench) {
+func (b *queueBench) fifoExpired(t *testing.T) {
 	url := b.fifo(t, "VisibilityTimeout", "30")
 	b.sendTo(t, url, "g", "x")
 	m := b.receiveOne(t, url)
 	b.advance(t, 31*time.Second)
 	_, err := b.client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: m.ReceiptHandle})
-	wantCode(t, err, invalidParameter)
+	wantRefusal(t, err, invalidParameter)
 	out, err := b.client.DeleteMessageBatch(t.Context(), &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: []types.DeleteMessageBatchRequestEntry{
 		{Id: aws.String("late"), ReceiptHandle: m.ReceiptHandle},
 	}})
@@ -135,7 +135,7 @@ func fifoExpired(t *testing.T, b *bench) {
 	b.delete(t, url, b.receiveOne(t, url))
 }
 
-func fifoRetry(t *testing.T, b *bench) {
+func (b *queueBench) fifoRetry(t *testing.T) {
 	url := b.fifo(t)
 	b.sendTo(t, url, "g", "1")
 	b.sendTo(t, url, "g", "2")
@@ -145,7 +145,7 @@ func fifoRetry(t *testing.T, b *bench) {
 	b.wantBodies(t, url, "1", "2")
 }
 
-func fifoAttempt(t *testing.T, b *bench) {
+func (b *queueBench) fifoAttempt(t *testing.T) {
 	url := b.fifo(t)
 	b.sendTo(t, url, "g", "1")
 	b.sendTo(t, url, "h", "2")
@@ -154,15 +154,15 @@ func fifoAttempt(t *testing.T, b *bench) {
 	first := b.receiveWith(t, in)
 	again := b.receiveWith(t, in)
 	if len(first) != 2 || len(again) != 2 || *again[0].ReceiptHandle != *first[0].ReceiptHandle {
-		t.Fatalf("got %v, then %v, want the same", bodies(first), bodies(again))
+		t.Fatalf("got %v, then %v, want the same", bodiesOf(first), bodiesOf(again))
 	}
 	b.delete(t, url, first[0])
 	if got := b.receiveWith(t, in); len(got) != 0 {
-		t.Errorf("after a deletion got %v, want nothing", bodies(got))
+		t.Errorf("after a deletion got %v, want nothing", bodiesOf(got))
 	}
 }
 
-func fifoSequence(t *testing.T, b *bench) {
+func (b *queueBench) fifoSequence(t *testing.T) {
 	url := b.fifo(t)
 	last := ""
 	for range 3 {
@@ -174,15 +174,15 @@ func fifoSequence(t *testing.T, b *bench) {
 		last = number
 	}
 	got := b.receive(t, url)
-	if len(got) != 3 || system(got[2], "SequenceNumber") != last {
+	if len(got) != 3 || systemOf(got[2], "SequenceNumber") != last {
 		t.Errorf("got %v, want the last with %s", got, last)
 	}
 }
 
-func fifoBatch(t *testing.T, b *bench) {
+func (b *queueBench) fifoBatch(t *testing.T) {
 	url := b.fifo(t, "ContentBasedDeduplication", "true")
 	want := []string{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}
-	list := entries(want...)
+	list := sendEntries(want...)
 	for i := range list {
 		list[i].MessageGroupId = aws.String("g")
 	}
@@ -192,14 +192,14 @@ func fifoBatch(t *testing.T, b *bench) {
 	b.wantBodies(t, url, want...)
 }
 
-func fifoDelay(t *testing.T, b *bench) {
+func (b *queueBench) fifoDelay(t *testing.T) {
 	url := b.fifo(t)
 	in := fifoSend(url, "g", "d", "x")
 	in.DelaySeconds = 5
 	b.refusesToSend(t, in, invalidParameter)
 }
 
-func fifoPoll(t *testing.T, b *bench) {
+func (b *queueBench) fifoPoll(t *testing.T) {
 	url := b.fifo(t)
 	b.sendTo(t, url, "g", "1")
 	m := b.receiveOne(t, url)

@@ -8,15 +8,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-var limitRows = map[string]func(*testing.T, *bench){
-	"too many in flight: a standard queue refuses":       inFlightStandard,
-	"too many in flight: a FIFO queue gives nothing":     inFlightFIFO,
-	"messages are gone when their retention is over":     retention,
-	"a shorter retention reaches messages already there": shorterRetention,
+var sqsLimitRows = map[string]func(*queueBench, *testing.T){
+	"too many in flight: a standard queue refuses":       (*queueBench).inFlightStandard,
+	"too many in flight: a FIFO queue gives nothing":     (*queueBench).inFlightFIFO,
+	"messages are gone when their retention is over":     (*queueBench).retention,
+	"a shorter retention reaches messages already there": (*queueBench).shorterRetention,
 }
 
 // fill receives until the queue has no more to give or the limit is reached.
-func (b *bench) fill(t *testing.T, url string, send func(i int)) {
+func (b *queueBench) fill(t *testing.T, url string, send func(i int)) {
 	t.Helper()
 	if b.InFlightLimit == 0 {
 		t.Skip("the endpoint's limit is too large to be tried")
@@ -33,21 +33,21 @@ func (b *bench) fill(t *testing.T, url string, send func(i int)) {
 	}
 }
 
-func inFlightStandard(t *testing.T, b *bench) {
+func (b *queueBench) inFlightStandard(t *testing.T) {
 	url := b.queue(t)
 	b.fill(t, url, func(int) { b.send(t, url, "x") })
 	_, err := b.client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url})
 	wantType[*types.OverLimit](t, err)
 }
 
-func inFlightFIFO(t *testing.T, b *bench) {
+func (b *queueBench) inFlightFIFO(t *testing.T) {
 	url := b.fifo(t)
 	b.fill(t, url, func(int) { b.sendTo(t, url, b.name(""), "x") })
 	b.wantNothing(t, url)
 	b.wantDepths(t, url, 1, b.InFlightLimit, 0)
 }
 
-func retention(t *testing.T, b *bench) {
+func (b *queueBench) retention(t *testing.T) {
 	url := b.queue(t, "MessageRetentionPeriod", "60")
 	b.send(t, url, "received")
 	b.receive(t, url)
@@ -59,7 +59,7 @@ func retention(t *testing.T, b *bench) {
 	b.wantNothing(t, url)
 }
 
-func shorterRetention(t *testing.T, b *bench) {
+func (b *queueBench) shorterRetention(t *testing.T) {
 	url := b.queue(t)
 	b.send(t, url, "old")
 	b.advance(t, time.Hour)

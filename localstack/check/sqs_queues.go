@@ -11,27 +11,27 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-var queueRows = map[string]func(*testing.T, *bench){
-	"a queue is created, found by name and listed":         createFindList,
-	"creating again is fine with the same attributes only": createAgain,
-	"names are checked":                                        queueNames,
-	"a missing queue is a typed QueueDoesNotExist":             missingQueue,
-	"attributes have defaults and can be set at once or later": queueAttributes,
-	"attributes are checked":                                   attributesChecked,
-	"lists come in pages":                                      listPages,
-	"tags are added, listed and taken away":                    tags,
-	"a purge empties the queue, once a minute":                 purge,
-	"a deleted queue is gone, its name free after a minute":    deleteQueue,
-	"a redrive policy needs a dead-letter queue that exists":   redriveTarget,
-	"a dead-letter queue may refuse its sources":               redriveAllow,
-	"sources of a dead-letter queue are listed":                deadLetterSources,
-	"operations that are not served are refused":               unknownOperation,
-	"depth counters tell visible, in flight and delayed apart": depthCounters,
-	"a policy is taken away by an empty value":                 policyRemoved,
-	"a queue of another account does not exist":                otherAccount,
+var sqsQueueRows = map[string]func(*queueBench, *testing.T){
+	"a queue is created, found by name and listed":         (*queueBench).createFindList,
+	"creating again is fine with the same attributes only": (*queueBench).createAgain,
+	"names are checked":                                        (*queueBench).queueNames,
+	"a missing queue is a typed QueueDoesNotExist":             (*queueBench).missingQueue,
+	"attributes have defaults and can be set at once or later": (*queueBench).queueAttributes,
+	"attributes are checked":                                   (*queueBench).attributesChecked,
+	"lists come in pages":                                      (*queueBench).listPages,
+	"tags are added, listed and taken away":                    (*queueBench).tags,
+	"a purge empties the queue, once a minute":                 (*queueBench).purge,
+	"a deleted queue is gone, its name free after a minute":    (*queueBench).deleteQueue,
+	"a redrive policy needs a dead-letter queue that exists":   (*queueBench).redriveTarget,
+	"a dead-letter queue may refuse its sources":               (*queueBench).redriveAllow,
+	"sources of a dead-letter queue are listed":                (*queueBench).deadLetterSources,
+	"operations that are not served are refused":               (*queueBench).unknownOperation,
+	"depth counters tell visible, in flight and delayed apart": (*queueBench).depthCounters,
+	"a policy is taken away by an empty value":                 (*queueBench).policyRemoved,
+	"a queue of another account does not exist":                (*queueBench).otherAccount,
 }
 
-func createFindList(t *testing.T, b *bench) {
+func (b *queueBench) createFindList(t *testing.T) {
 	name := b.name("")
 	made, err := b.client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
 	if err != nil {
@@ -50,10 +50,10 @@ func createFindList(t *testing.T, b *bench) {
 	}
 }
 
-func createAgain(t *testing.T, b *bench) {
+func (b *queueBench) createAgain(t *testing.T) {
 	name := b.name("")
 	create := func(attributes ...string) error {
-		_, err := b.client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: pairs(attributes)})
+		_, err := b.client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: settingsOf(attributes)})
 		return err
 	}
 	if err := create("VisibilityTimeout", "7"); err != nil {
@@ -68,16 +68,16 @@ func createAgain(t *testing.T, b *bench) {
 	wantType[*types.QueueNameExists](t, create("VisibilityTimeout", "8"))
 }
 
-func queueNames(t *testing.T, b *bench) {
+func (b *queueBench) queueNames(t *testing.T) {
 	for _, name := range []string{"with space", "with.dot", strings.Repeat("a", 81), "ends.fifo"} {
 		_, err := b.client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
-		wantCode(t, err, invalidParameter)
+		wantRefusal(t, err, invalidParameter)
 	}
 	_, err := b.client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("no-suffix"), Attributes: map[string]string{"FifoQueue": "true"}})
-	wantCode(t, err, invalidParameter)
+	wantRefusal(t, err, invalidParameter)
 }
 
-func missingQueue(t *testing.T, b *bench) {
+func (b *queueBench) missingQueue(t *testing.T) {
 	url := b.queue(t)
 	gone := url + "-gone"
 	_, err := b.client.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("check-nowhere")})
@@ -88,10 +88,10 @@ func missingQueue(t *testing.T, b *bench) {
 	wantType[*types.QueueDoesNotExist](t, err)
 	_, err = b.client.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &gone})
 	wantType[*types.QueueDoesNotExist](t, err)
-	wantCode(t, err, "NonExistentQueue") // the older spelling, which old programs compare
+	wantRefusal(t, err, "NonExistentQueue") // the older spelling, which old programs compare
 }
 
-func queueAttributes(t *testing.T, b *bench) {
+func (b *queueBench) queueAttributes(t *testing.T) {
 	url := b.queue(t, "VisibilityTimeout", "5", "DelaySeconds", "2")
 	want := map[string]string{
 		"VisibilityTimeout": "5", "DelaySeconds": "2", "MaximumMessageSize": "1048576", "MessageRetentionPeriod": "345600",
@@ -116,24 +116,24 @@ func queueAttributes(t *testing.T, b *bench) {
 	}
 }
 
-func attributesChecked(t *testing.T, b *bench) {
+func (b *queueBench) attributesChecked(t *testing.T) {
 	url := b.queue(t)
 	for name, value := range map[string]string{
 		"VisibilityTimeout": "43201", "DelaySeconds": "901", "MessageRetentionPeriod": "59", "MaximumMessageSize": "1048577",
 		"ReceiveMessageWaitTimeSeconds": "21",
 	} {
 		_, err := b.client.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: map[string]string{name: value}})
-		wantCode(t, err, "InvalidAttributeValue", invalidParameter)
+		wantRefusal(t, err, "InvalidAttributeValue", invalidParameter)
 	}
 	for _, name := range []string{"NoSuchThing", "ContentBasedDeduplication"} {
 		_, err := b.client.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: map[string]string{name: "true"}})
-		wantCode(t, err, "InvalidAttributeName")
+		wantRefusal(t, err, "InvalidAttributeName")
 	}
 	_, err := b.client.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{"Nonsense"}})
-	wantCode(t, err, "InvalidAttributeName")
+	wantRefusal(t, err, "InvalidAttributeName")
 }
 
-func listPages(t *testing.T, b *bench) {
+func (b *queueBench) listPages(t *testing.T) {
 	prefix := b.name("-page")
 	for _, end := range []string{"-a", "-b", "-c"} {
 		if _, err := b.client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(prefix + end)}); err != nil {
@@ -158,7 +158,7 @@ func listPages(t *testing.T, b *bench) {
 	}
 }
 
-func tags(t *testing.T, b *bench) {
+func (b *queueBench) tags(t *testing.T) {
 	name := b.name("")
 	made, err := b.client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Tags: map[string]string{"team": "agents"}})
 	if err != nil {
@@ -176,7 +176,7 @@ func tags(t *testing.T, b *bench) {
 	}
 }
 
-func purge(t *testing.T, b *bench) {
+func (b *queueBench) purge(t *testing.T) {
 	url := b.queue(t)
 	for range 3 {
 		b.send(t, url, "x")
@@ -195,7 +195,7 @@ func purge(t *testing.T, b *bench) {
 	}
 }
 
-func deleteQueue(t *testing.T, b *bench) {
+func (b *queueBench) deleteQueue(t *testing.T) {
 	name := b.name("")
 	create := func() (*sqs.CreateQueueOutput, error) {
 		return b.client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
@@ -219,7 +219,7 @@ func deleteQueue(t *testing.T, b *bench) {
 	b.wantDepths(t, *made.QueueUrl, 0, 0, 0)
 }
 
-func redriveTarget(t *testing.T, b *bench) {
+func (b *queueBench) redriveTarget(t *testing.T) {
 	source, dead := b.queue(t), b.queue(t)
 	arn := b.attributes(t, dead)["QueueArn"]
 	fifo := b.attributes(t, b.queue(t, "FifoQueue", "true"))["QueueArn"]
@@ -228,17 +228,17 @@ func redriveTarget(t *testing.T, b *bench) {
 		`{"deadLetterTargetArn":"` + arn + `"}`, `{"maxReceiveCount":3}`, "no json",
 	} {
 		_, err := b.client.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &source, Attributes: map[string]string{"RedrivePolicy": policy}})
-		wantCode(t, err, invalidParameter, "InvalidAttributeValue", "NonExistentQueue")
+		wantRefusal(t, err, invalidParameter, "InvalidAttributeValue", "NonExistentQueue")
 	}
 	b.set(t, source, "RedrivePolicy", redrive(arn, 3))
 	if got := b.attributes(t, source)["RedrivePolicy"]; !strings.Contains(got, arn) {
 		t.Errorf("got policy %q, want one with %s", got, arn)
 	}
 	_, err := b.client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(b.name("")), Attributes: map[string]string{"RedrivePolicy": redrive(arn+"-missing", 3)}})
-	wantCode(t, err, invalidParameter, "InvalidAttributeValue", "NonExistentQueue")
+	wantRefusal(t, err, invalidParameter, "InvalidAttributeValue", "NonExistentQueue")
 }
 
-func redriveAllow(t *testing.T, b *bench) {
+func (b *queueBench) redriveAllow(t *testing.T) {
 	source, dead := b.queue(t), b.queue(t)
 	arn := b.attributes(t, dead)["QueueArn"]
 	try := func() error {
@@ -246,14 +246,14 @@ func redriveAllow(t *testing.T, b *bench) {
 		return err
 	}
 	b.set(t, dead, "RedriveAllowPolicy", `{"redrivePermission":"denyAll"}`)
-	wantCode(t, try(), invalidParameter)
+	wantRefusal(t, try(), invalidParameter)
 	b.set(t, dead, "RedriveAllowPolicy", `{"redrivePermission":"byQueue","sourceQueueArns":["`+b.attributes(t, source)["QueueArn"]+`"]}`)
 	if err := try(); err != nil {
 		t.Errorf("named in sourceQueueArns: %v", err)
 	}
 }
 
-func deadLetterSources(t *testing.T, b *bench) {
+func (b *queueBench) deadLetterSources(t *testing.T) {
 	source, dead := b.deadLettered(t, 3)
 	got, err := b.client.ListDeadLetterSourceQueues(t.Context(), &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &dead})
 	if err != nil || !slices.Equal(got.QueueUrls, []string{source}) {
@@ -265,13 +265,13 @@ func deadLetterSources(t *testing.T, b *bench) {
 	}
 }
 
-func unknownOperation(t *testing.T, b *bench) {
+func (b *queueBench) unknownOperation(t *testing.T) {
 	url := b.queue(t)
 	_, err := b.client.AddPermission(t.Context(), &sqs.AddPermissionInput{QueueUrl: &url, Label: aws.String("l"), AWSAccountIds: []string{"000000000000"}, Actions: []string{"SendMessage"}})
-	wantCode(t, err, "UnsupportedOperation")
+	wantRefusal(t, err, "UnsupportedOperation")
 }
 
-func depthCounters(t *testing.T, b *bench) {
+func (b *queueBench) depthCounters(t *testing.T) {
 	url := b.queue(t)
 	for range 3 {
 		b.send(t, url, "x")
@@ -288,7 +288,7 @@ func depthCounters(t *testing.T, b *bench) {
 	b.wantDepths(t, url, 2, 0, 1)
 }
 
-func policyRemoved(t *testing.T, b *bench) {
+func (b *queueBench) policyRemoved(t *testing.T) {
 	source, dead := b.deadLettered(t, 3)
 	b.set(t, source, "RedrivePolicy", "")
 	if got, present := b.attributes(t, source)["RedrivePolicy"]; present {
@@ -300,7 +300,7 @@ func policyRemoved(t *testing.T, b *bench) {
 	}
 }
 
-func otherAccount(t *testing.T, b *bench) {
+func (b *queueBench) otherAccount(t *testing.T) {
 	url := b.queue(t)
 	_, err := b.client.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{
 		QueueName: aws.String(url[strings.LastIndex(url, "/")+1:]), QueueOwnerAWSAccountId: aws.String("999999999999"),

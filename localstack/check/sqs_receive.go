@@ -12,30 +12,30 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-var receiveRows = map[string]func(*testing.T, *bench){
-	"a received message is hidden, comes back and is counted": visibility,
-	"visibility is changed, to nothing and to more":           changeVisibility,
-	"twelve hours in total from the receive":                  twelveHours,
-	"a message that is not in flight cannot be hidden":        notInFlight,
-	"deleting twice is fine":                                  deleteTwice,
-	"a garbage handle is refused":                             garbageHandle,
-	"an old handle of a standard queue deletes nothing":       oldHandle,
-	"a handle still deletes after its time on standard":       lateDelete,
-	"at most ten messages are received":                       receiveMost,
-	"waits and timeouts of a receive are checked":             receiveChecked,
-	"a long poll waits and then comes back empty":             pollEmpty,
-	"a long poll wakes on a send":                             pollSend,
-	"a long poll wakes when a visibility timeout ends":        pollVisibility,
-	"a long poll wakes when a message is released":            pollRelease,
-	"a long poll wakes when a delay ends":                     pollDelay,
-	"a long poll wakes when a message is dead-lettered":       pollDeadLetter,
-	"a long poll learns that the queue is deleted":            pollDeleted,
-	"the queue's own wait is used":                            queueWait,
-	"a delay of the queue and of a message":                   delays,
+var sqsReceiveRows = map[string]func(*queueBench, *testing.T){
+	"a received message is hidden, comes back and is counted": (*queueBench).visibility,
+	"visibility is changed, to nothing and to more":           (*queueBench).changeVisibility,
+	"twelve hours in total from the receive":                  (*queueBench).twelveHours,
+	"a message that is not in flight cannot be hidden":        (*queueBench).notInFlight,
+	"deleting twice is fine":                                  (*queueBench).deleteTwice,
+	"a garbage handle is refused":                             (*queueBench).garbageHandle,
+	"an old handle of a standard queue deletes nothing":       (*queueBench).oldHandle,
+	"a handle still deletes after its time on standard":       (*queueBench).lateDelete,
+	"at most ten messages are received":                       (*queueBench).receiveMost,
+	"waits and timeouts of a receive are checked":             (*queueBench).receiveChecked,
+	"a long poll waits and then comes back empty":             (*queueBench).pollEmpty,
+	"a long poll wakes on a send":                             (*queueBench).pollSend,
+	"a long poll wakes when a visibility timeout ends":        (*queueBench).pollVisibility,
+	"a long poll wakes when a message is released":            (*queueBench).pollRelease,
+	"a long poll wakes when a delay ends":                     (*queueBench).pollDelay,
+	"a long poll wakes when a message is dead-lettered":       (*queueBench).pollDeadLetter,
+	"a long poll learns that the queue is deleted":            (*queueBench).pollDeleted,
+	"the queue's own wait is used":                            (*queueBench).queueWait,
+	"a delay of the queue and of a message":                   (*queueBench).delays,
 }
 
 // digest is the digest of one string attribute, after the Developer Guide.
-func digest(name, kind, value string) string {
+func attributeDigest(name, kind, value string) string {
 	var text []byte
 	for _, part := range []string{name, kind} {
 		text = append(binary.BigEndian.AppendUint32(text, uint32(len(part))), part...)
@@ -46,7 +46,7 @@ func digest(name, kind, value string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func visibility(t *testing.T, b *bench) {
+func (b *queueBench) visibility(t *testing.T) {
 	url := b.queue(t, "VisibilityTimeout", "30")
 	id := b.send(t, url, "x")
 	first := b.receiveOne(t, url)
@@ -55,15 +55,15 @@ func visibility(t *testing.T, b *bench) {
 	b.wantNothing(t, url)
 	b.advance(t, 2*time.Second)
 	second := b.receiveOne(t, url)
-	if *second.MessageId != id || system(second, "ApproximateReceiveCount") != "2" || *second.ReceiptHandle == *first.ReceiptHandle {
+	if *second.MessageId != id || systemOf(second, "ApproximateReceiveCount") != "2" || *second.ReceiptHandle == *first.ReceiptHandle {
 		t.Errorf("got %v after %v", second, first)
 	}
-	if a, b := system(first, "ApproximateFirstReceiveTimestamp"), system(second, "ApproximateFirstReceiveTimestamp"); a != b {
+	if a, b := systemOf(first, "ApproximateFirstReceiveTimestamp"), systemOf(second, "ApproximateFirstReceiveTimestamp"); a != b {
 		t.Errorf("the first receive moved from %s to %s", a, b)
 	}
 }
 
-func changeVisibility(t *testing.T, b *bench) {
+func (b *queueBench) changeVisibility(t *testing.T) {
 	url := b.queue(t)
 	b.send(t, url, "x")
 	m := b.receiveOne(t, url)
@@ -80,23 +80,23 @@ func changeVisibility(t *testing.T, b *bench) {
 	b.receiveOne(t, url)
 }
 
-func twelveHours(t *testing.T, b *bench) {
+func (b *queueBench) twelveHours(t *testing.T) {
 	url := b.queue(t, "VisibilityTimeout", "3600")
 	b.send(t, url, "x")
 	b.advance(t, time.Hour) // waiting in the queue does not count
 	m := b.receiveOne(t, url)
-	wantCode(t, b.hide(t, url, m, 43_201), invalidParameter)
+	wantRefusal(t, b.hide(t, url, m, 43_201), invalidParameter)
 	if err := b.hide(t, url, m, 43_200); err != nil {
 		t.Errorf("twelve hours right after the receive: %v", err)
 	}
 	b.advance(t, 2*time.Hour)
-	wantCode(t, b.hide(t, url, m, 10*3600+1), invalidParameter)
+	wantRefusal(t, b.hide(t, url, m, 10*3600+1), invalidParameter)
 	if err := b.hide(t, url, m, 10*3600); err != nil {
 		t.Errorf("the rest of the twelve hours: %v", err)
 	}
 }
 
-func notInFlight(t *testing.T, b *bench) {
+func (b *queueBench) notInFlight(t *testing.T) {
 	url := b.queue(t)
 	b.send(t, url, "x")
 	m := b.receiveOne(t, url)
@@ -104,10 +104,10 @@ func notInFlight(t *testing.T, b *bench) {
 	wantType[*types.MessageNotInflight](t, b.hide(t, url, m, 10))
 	m = b.receiveOne(t, url)
 	b.delete(t, url, m)
-	wantCode(t, b.hide(t, url, m, 10), invalidParameter)
+	wantRefusal(t, b.hide(t, url, m, 10), invalidParameter)
 }
 
-func deleteTwice(t *testing.T, b *bench) {
+func (b *queueBench) deleteTwice(t *testing.T) {
 	url := b.queue(t)
 	b.send(t, url, "x")
 	m := b.receiveOne(t, url)
@@ -115,7 +115,7 @@ func deleteTwice(t *testing.T, b *bench) {
 	b.wantDepths(t, url, 0, 0, 0)
 }
 
-func garbageHandle(t *testing.T, b *bench) {
+func (b *queueBench) garbageHandle(t *testing.T) {
 	url, other := b.queue(t), b.queue(t)
 	b.send(t, other, "x")
 	foreign := b.receiveOne(t, other)
@@ -126,7 +126,7 @@ func garbageHandle(t *testing.T, b *bench) {
 	}
 }
 
-func oldHandle(t *testing.T, b *bench) {
+func (b *queueBench) oldHandle(t *testing.T) {
 	url := b.queue(t)
 	b.send(t, url, "x")
 	first := b.receiveOne(t, url)
@@ -138,7 +138,7 @@ func oldHandle(t *testing.T, b *bench) {
 	b.wantDepths(t, url, 0, 0, 0)
 }
 
-func lateDelete(t *testing.T, b *bench) {
+func (b *queueBench) lateDelete(t *testing.T) {
 	url := b.queue(t)
 	b.send(t, url, "x")
 	m := b.receiveOne(t, url)
@@ -147,14 +147,14 @@ func lateDelete(t *testing.T, b *bench) {
 	b.wantDepths(t, url, 0, 0, 0)
 }
 
-func receiveMost(t *testing.T, b *bench) {
+func (b *queueBench) receiveMost(t *testing.T) {
 	url := b.queue(t)
 	for range 12 {
 		b.send(t, url, "x")
 	}
 	for _, most := range []int32{11, -1} {
 		_, err := b.client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: most})
-		wantCode(t, err, invalidParameter, "ReadCountOutOfRange")
+		wantRefusal(t, err, invalidParameter, "ReadCountOutOfRange")
 	}
 	if got := b.receive(t, url); len(got) != 10 {
 		t.Errorf("got %d messages, want 10", len(got))
@@ -164,44 +164,44 @@ func receiveMost(t *testing.T, b *bench) {
 	}
 }
 
-func receiveChecked(t *testing.T, b *bench) {
+func (b *queueBench) receiveChecked(t *testing.T) {
 	url := b.queue(t)
 	for _, in := range []*sqs.ReceiveMessageInput{
 		{QueueUrl: &url, WaitTimeSeconds: 21},
 		{QueueUrl: &url, VisibilityTimeout: 43_201},
 	} {
 		_, err := b.client.ReceiveMessage(t.Context(), in)
-		wantCode(t, err, invalidParameter)
+		wantRefusal(t, err, invalidParameter)
 	}
 	_, err := b.client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"Nonsense"}})
-	wantCode(t, err, "InvalidAttributeName", invalidParameter)
+	wantRefusal(t, err, "InvalidAttributeName", invalidParameter)
 }
 
-func (b *bench) wantPolled(t *testing.T, poll <-chan polled, began time.Time, want string) {
+func (b *queueBench) wantPolled(t *testing.T, poll <-chan pollAnswer, began time.Time, want string) {
 	t.Helper()
 	got := <-poll
 	if got.err != nil || len(got.messages) != 1 || *got.messages[0].Body != want {
-		t.Fatalf("got %v, %v, want %q", bodies(got.messages), got.err, want)
+		t.Fatalf("got %v, %v, want %q", bodiesOf(got.messages), got.err, want)
 	}
 	if spent := time.Since(began); spent > 10*time.Second {
 		t.Errorf("the poll took %v", spent)
 	}
 }
 
-func pollEmpty(t *testing.T, b *bench) {
+func (b *queueBench) pollEmpty(t *testing.T) {
 	url := b.queue(t)
 	began := time.Now()
 	in := receiveInput(url)
 	in.WaitTimeSeconds = 1
 	if got := b.receiveWith(t, in); len(got) != 0 {
-		t.Errorf("got %v", bodies(got))
+		t.Errorf("got %v", bodiesOf(got))
 	}
 	if spent := time.Since(began); spent < 900*time.Millisecond {
 		t.Errorf("waited %v, want 1s", spent)
 	}
 }
 
-func pollSend(t *testing.T, b *bench) {
+func (b *queueBench) pollSend(t *testing.T) {
 	url := b.queue(t)
 	began := time.Now()
 	poll := b.poll(t.Context(), url, 20)
@@ -209,7 +209,7 @@ func pollSend(t *testing.T, b *bench) {
 	b.wantPolled(t, poll, began, "now")
 }
 
-func pollVisibility(t *testing.T, b *bench) {
+func (b *queueBench) pollVisibility(t *testing.T) {
 	url := b.queue(t, "VisibilityTimeout", "1")
 	b.send(t, url, "again")
 	b.receiveOne(t, url)
@@ -217,7 +217,7 @@ func pollVisibility(t *testing.T, b *bench) {
 	b.wantPolled(t, b.poll(t.Context(), url, 20), began, "again")
 }
 
-func pollRelease(t *testing.T, b *bench) {
+func (b *queueBench) pollRelease(t *testing.T) {
 	url := b.queue(t)
 	b.send(t, url, "released")
 	m := b.receiveOne(t, url)
@@ -227,7 +227,7 @@ func pollRelease(t *testing.T, b *bench) {
 	b.wantPolled(t, poll, began, "released")
 }
 
-func pollDelay(t *testing.T, b *bench) {
+func (b *queueBench) pollDelay(t *testing.T) {
 	url := b.queue(t)
 	b.sendInput(t, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("late"), DelaySeconds: 1})
 	b.wantNothing(t, url)
@@ -235,7 +235,7 @@ func pollDelay(t *testing.T, b *bench) {
 	b.wantPolled(t, b.poll(t.Context(), url, 20), began, "late")
 }
 
-func pollDeadLetter(t *testing.T, b *bench) {
+func (b *queueBench) pollDeadLetter(t *testing.T) {
 	source, dead := b.deadLettered(t, 1)
 	b.send(t, source, "dies")
 	m := b.receiveOne(t, source)
@@ -246,7 +246,7 @@ func pollDeadLetter(t *testing.T, b *bench) {
 	b.wantPolled(t, poll, began, "dies")
 }
 
-func pollDeleted(t *testing.T, b *bench) {
+func (b *queueBench) pollDeleted(t *testing.T) {
 	url := b.queue(t)
 	poll := b.poll(t.Context(), url, 20)
 	if _, err := b.client.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: &url}); err != nil {
@@ -255,7 +255,7 @@ func pollDeleted(t *testing.T, b *bench) {
 	wantType[*types.QueueDoesNotExist](t, (<-poll).err)
 }
 
-func queueWait(t *testing.T, b *bench) {
+func (b *queueBench) queueWait(t *testing.T) {
 	url := b.queue(t, "ReceiveMessageWaitTimeSeconds", "1")
 	began := time.Now()
 	b.wantNothing(t, url)
@@ -264,7 +264,7 @@ func queueWait(t *testing.T, b *bench) {
 	}
 }
 
-func delays(t *testing.T, b *bench) {
+func (b *queueBench) delays(t *testing.T) {
 	url := b.queue(t, "DelaySeconds", "60")
 	b.send(t, url, "the queue's")
 	b.sendInput(t, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("its own"), DelaySeconds: 300})
@@ -274,6 +274,6 @@ func delays(t *testing.T, b *bench) {
 	b.advance(t, 4*time.Minute)
 	got := b.receive(t, url)
 	if len(got) != 2 {
-		t.Errorf("got %v, want both", bodies(got))
+		t.Errorf("got %v, want both", bodiesOf(got))
 	}
 }
