@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/redrive"
 )
 
 // FileVariable names the environment variable with the configuration's path.
@@ -112,12 +113,12 @@ type Log struct {
 const (
 	defaultListen       = "127.0.0.1:9464" // loopback: metrics are not for everybody
 	defaultRetention    = 30 * 24 * time.Hour
-	defaultMaxRun       = 15 * time.Minute // longer than most agent runs, shorter than a shift
-	defaultRate         = 10               // per second: harmless for a service that just recovered
-	defaultMaxInFlight  = 100
-	defaultLease        = 30 * time.Second
-	defaultSendDeadline = 10 * time.Second // three tries of it fit into a lease
-	defaultAuthorizeTTL = 24 * time.Hour
+	defaultMaxRun       = 15 * time.Minute    // longer than most agent runs, shorter than a shift
+	defaultRate         = redrive.DefaultRate // per second
+	defaultMaxInFlight  = redrive.DefaultMaxInFlight
+	defaultLease        = redrive.DefaultLease
+	defaultSendDeadline = redrive.DefaultSendDeadline
+	defaultAuthorizeTTL = redrive.DefaultAuthorizeTTL
 	defaultShards       = 8
 	defaultPollers      = 2 // one receives while the other stores
 )
