@@ -82,6 +82,8 @@ const (
 	ExcludeMarkImpossible    ExcludeReason = "mark_impossible"
 	ExcludePayloadExpired    ExcludeReason = "payload_expired"
 	ExcludeChanged           ExcludeReason = "changed"
+	// ExcludeRefused: the destination refused the message itself, for good.
+	ExcludeRefused ExcludeReason = "refused"
 )
 
 // Hold is a stop sign. Empty selectors match everything; All must be set to

@@ -183,7 +183,8 @@ type Leases interface {
 	// Keep replaces the lease's state while the token is still l's; ErrConflict:
 	// somebody took over, nothing more may be sent.
 	Keep(ctx context.Context, l Lease) error
-	// Release gives the lease back; NextFree and open batches stay readable.
+	// Release gives the lease back: Until becomes zero, which says that its
+	// holder ended by itself; Job, NextFree and open batches stay readable.
 	// Releasing a lease that somebody took over is no error.
 	Release(ctx context.Context, l Lease) error
 	// Lease reads the lease as it is; zero if there never was one.
