@@ -24,7 +24,7 @@ import (
 // Of the rows that the local cloud must pass one day, none is absent. Streams,
 // PartiQL, import and export have no rows: the local cloud refuses them.
 func DynamoDB(t *testing.T, h Harness) {
-	db := bench{dynamodb.NewFromConfig(h.Config)}
+	db := tableBench{dynamodb.NewFromConfig(h.Config)}
 	tableRows(t, h, db)
 	writeRows(t, h, db)
 	conditionRows(t, h, db)
@@ -37,8 +37,8 @@ func DynamoDB(t *testing.T, h Harness) {
 	parallelRows(t, h, db)
 }
 
-// bench is the client under which the rows work.
-type bench struct{ *dynamodb.Client }
+// tableBench is the client under which the rows work.
+type tableBench struct{ *dynamodb.Client }
 
 // record is an item in plain Go: string, int, num, []byte, bool, nil, list,
 // record, texts and nums stand for the attribute types.
@@ -169,7 +169,7 @@ type indexShape struct {
 var letters = shape{hash: "pk:S", sort: "sk:N"}
 
 // table makes a table of the shape and removes it after the row.
-func (db bench) table(t *testing.T, s shape) string {
+func (db tableBench) table(t *testing.T, s shape) string {
 	t.Helper()
 	name := fmt.Sprintf("check-%d", tableCount.Add(1))
 	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest, KeySchema: keySchema(s.hash, s.sort)}
@@ -221,7 +221,7 @@ func define(defined map[string]types.AttributeDefinition, keys ...string) {
 }
 
 // put writes items that must be accepted.
-func (db bench) put(t *testing.T, table string, items ...record) {
+func (db tableBench) put(t *testing.T, table string, items ...record) {
 	t.Helper()
 	for _, r := range items {
 		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: r.item()}); err != nil {
@@ -231,7 +231,7 @@ func (db bench) put(t *testing.T, table string, items ...record) {
 }
 
 // get reads an item; nil when it is not there.
-func (db bench) get(t *testing.T, table string, key record) record {
+func (db tableBench) get(t *testing.T, table string, key record) record {
 	t.Helper()
 	out, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: key.item(), ConsistentRead: aws.Bool(true)})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func writeRows(t *testing.T, h Harness, db bench) {
+func writeRows(t *testing.T, h Harness, db tableBench) {
 	h.row(t, "every attribute type comes back as it was", func(t *testing.T) {
 		table := db.table(t, letters)
 		want := record{
