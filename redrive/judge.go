@@ -15,14 +15,13 @@ type Judge interface {
 	Judge(ctx context.Context, asks []Ask) []Judgement
 }
 
-// Ask is one record to judge and what to take for granted about it.
+// Ask is one record to judge, with what is about to be said about it.
 type Ask struct {
 	// Control is the control item as it was just read.
 	Control dlqbridge.Control
-	// Fixed: decide as if a verifiable fix were on record.
-	Fixed bool
-	// Approved: decide as if the approvals that the cause needs were there.
-	Approved bool
+	// Note is the note that an authorisation would name: its fix and approval
+	// count as if they were on record. Nil judges the record as it is.
+	Note *dlqbridge.Note
 }
 
 // Judgement is what the stores say about one record now, and what follows.
@@ -34,15 +33,20 @@ type Judgement struct {
 	Decision dlqbridge.Decision
 	// Policy is how the record's cause is handled on its route.
 	Policy dlqbridge.CausePolicy
-	// Arrival is the newest arrival's facts, whose payload would be sent.
+	// Applied is Ask.Control as the judgement leaves it, before any move: facts,
+	// fold, decision, and the status where the record waits.
+	Applied dlqbridge.Control
+	// Stands: an authorisation given on what Ask.Control shows would still be
+	// given now: same action, cause, fold and fix, no conflict, nothing running.
+	Stands bool
+	// Arrival is the newest arrival, whose payload would be sent.
 	Arrival dlqbridge.Arrival
 	// SeenRedriveN is the highest redrive number that a run in any store
 	// carried, SeenRun that run: proof that this number went out.
 	SeenRedriveN int
 	SeenRun      string
-	// Approvals are the approvals on record that still count: those of notes
-	// that history names and that are newer than the newest arrival. They may
-	// be left out for causes that need no second person.
-	Approvals []dlqbridge.Actor
+	// Approvers are the authenticated people whose approval counts, the one of
+	// Ask.Note included.
+	Approvers []string
 	Err       error
 }
