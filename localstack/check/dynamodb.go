@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,7 +152,11 @@ func values(items []map[string]types.AttributeValue, name string) []any {
 	return all
 }
 
-var tableCount atomic.Int64
+// Tables have names of their own even where an earlier run left some behind.
+var (
+	tableCount  atomic.Int64
+	tablePrefix = fmt.Sprintf("check-%08x", rand.Uint32())
+)
 
 // shape says which table a row needs: keys and index keys as "name:TYPE".
 type shape struct {
@@ -171,7 +176,7 @@ var letters = shape{hash: "pk:S", sort: "sk:N"}
 // table makes a table of the shape and removes it after the row.
 func (db tableBench) table(t *testing.T, s shape) string {
 	t.Helper()
-	name := fmt.Sprintf("check-%d", tableCount.Add(1))
+	name := fmt.Sprintf("%s-%d", tablePrefix, tableCount.Add(1))
 	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest, KeySchema: keySchema(s.hash, s.sort)}
 	defined := map[string]types.AttributeDefinition{}
 	define(defined, s.hash, s.sort)
@@ -183,12 +188,22 @@ func (db tableBench) table(t *testing.T, s shape) string {
 	if _, err := db.CreateTable(t.Context(), in); err != nil {
 		t.Fatalf("create table: %v", err)
 	}
+	db.active(t, name)
 	t.Cleanup(func() {
 		if _, err := db.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: &name}); err != nil {
 			t.Errorf("delete table %s: %v", name, err)
 		}
 	})
 	return name
+}
+
+// active waits until the table can be used.
+func (db tableBench) active(t *testing.T, table string) {
+	t.Helper()
+	wait := dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = pollEvery })
+	if err := wait.Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &table}, waitFor); err != nil {
+		t.Fatalf("table %s: %v", table, err)
+	}
 }
 
 func (i indexShape) index() types.GlobalSecondaryIndex {
@@ -268,5 +283,9 @@ const (
 	conditionCode  = "ConditionalCheckFailedException"
 )
 
-// waitFor bounds the waiters of the SDK.
-const waitFor = 30 * time.Second
+// The waiters of the SDK ask this often, for this long. The local cloud is
+// ready when it is first asked.
+const (
+	pollEvery = 20 * time.Millisecond
+	waitFor   = 30 * time.Second
+)

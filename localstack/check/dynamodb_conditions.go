@@ -63,7 +63,7 @@ func conditionRows(t *testing.T, h Harness, db tableBench) {
 			"NOT binds before AND, AND before OR",
 			[]string{
 				"msg = :zz AND n = :one OR n = :seven", "NOT msg = :zz AND n = :seven", "n = :seven OR msg = :zz AND n = :one", "NOT (msg = :zz OR n = :one)",
-				"not not n = :seven", "(n = :one OR n = :seven) AND (msg = :hello)",
+				"(n = :one OR n = :seven) AND (msg = :hello)",
 			},
 			[]string{"NOT msg = :hello OR n = :one", "(n = :seven OR msg = :zz) AND n = :one", "NOT (n = :seven)"},
 		},

@@ -159,7 +159,7 @@ func numberRows(t *testing.T, h Harness, db tableBench) {
 	h.row(t, "numbers are exact and come back in plain notation", func(t *testing.T) {
 		table := db.table(t, letters)
 		for sent, want := range map[string]string{
-			"0.1": "0.1", "1.10": "1.1", "007": "7", "-0": "0", "1e3": "1000", "1.5E-7": "0.00000015", ".5": "0.5", "+3": "3",
+			"0.1": "0.1", "1.10": "1.1", "007": "7", "-0": "0", "1e3": "1000", "1.5E-7": "0.00000015", ".5": "0.5",
 			"12345678901234567890123456789012345678": "12345678901234567890123456789012345678",
 			"9007199254740993":                       "9007199254740993", "1E40": "1" + strings.Repeat("0", 40), "1E-130": "0." + strings.Repeat("0", 129) + "1",
 			"-9.9999999999999999999999999999999999999E+125": "-" + strings.Repeat("9", 38) + strings.Repeat("0", 88),

@@ -13,9 +13,7 @@ import (
 func tableRows(t *testing.T, h Harness, db tableBench) {
 	h.row(t, "a table is waited for and described", func(t *testing.T) {
 		table := db.table(t, shape{hash: "pk:S", sort: "sk:N", indexes: []indexShape{{name: "work", hash: "gk:S", project: types.ProjectionTypeKeysOnly}}})
-		if err := dynamodb.NewTableExistsWaiter(db).Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &table}, waitFor); err != nil {
-			t.Fatal(err)
-		}
+		db.active(t, table)
 		out, err := db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &table})
 		if err != nil {
 			t.Fatal(err)
@@ -152,9 +150,7 @@ func tableRows(t *testing.T, h Harness, db tableBench) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := dynamodb.NewTableExistsWaiter(db).Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &table}, waitFor); err != nil {
-			t.Fatal(err)
-		}
+		db.active(t, table)
 		out, err := db.Query(t.Context(), &dynamodb.QueryInput{
 			TableName: &table, IndexName: aws.String("late"), KeyConditionExpression: aws.String("gk = :x"),
 			ExpressionAttributeValues: record{":x": "x"}.item(),
