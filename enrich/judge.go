@@ -1,0 +1,327 @@
+package enrich
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// Rules that decide before the table of decisions does, besides WhyLinked and
+// WhyConflict.
+const (
+	// WhyLate: a letter arrived while the record was being redriven that was
+	// not the redrive's; a person must look before anything is sent.
+	WhyLate dlqbridge.Why = "late_arrival"
+	// WhyBare: the letter could not be stored with what it carries, so only its
+	// bytes were.
+	WhyBare dlqbridge.Why = "stored_bare"
+)
+
+// recheckUnavailable is when a record is folded again whose stores could not be
+// asked: long enough for a blip to pass, short against any triage deadline.
+const recheckUnavailable = 5 * time.Minute
+
+// Judgement is what is known about a subject at one moment and what follows.
+type Judgement struct {
+	// Context is the evidence item to store before the move that names it. Its
+	// Name is a hash of all its content and of the record.
+	Context dlqbridge.Context
+	// Decision is what should be done, and where the record waits.
+	Decision dlqbridge.Decision
+	// Policy is how the cause is handled on this route.
+	Policy dlqbridge.CausePolicy
+	// By is the author of a decision that no person took.
+	By string
+	// Conflict: arrivals differ where they must not.
+	Conflict bool
+	// RecheckAt is when it makes sense to judge again by itself; zero is never.
+	RecheckAt time.Time
+	// Fix is the fix that counts, if there is one.
+	Fix *dlqbridge.Fix
+	// Approvers are the authenticated people whose approval counts.
+	Approvers []string
+	// SeenRedriveN is the highest redrive number that a store saw a run carry,
+	// and SeenRun that run: proof that the send of that number went out.
+	SeenRedriveN int
+	SeenRun      string
+
+	now time.Time
+	// fresh: a letter is what was judged; looked: a person just dealt with it.
+	fresh, looked bool
+	verb          dlqbridge.Verb
+}
+
+// Judge answers by position. It asks each store once for all subjects, in
+// parallel and each within its timeout; a store that fails makes effects
+// unknown and loses nothing, so there is no error. When ctx ends the stores
+// count as unavailable. It writes nothing.
+func (e *Enricher) Judge(ctx context.Context, now time.Time, subjects []Subject) []Judgement {
+	all := make([]facts, len(subjects))
+	for i, s := range subjects {
+		all[i] = s.facts()
+	}
+	heard := e.ask(ctx, now, all)
+	out := make([]Judgement, len(subjects))
+	for i, s := range subjects {
+		out[i] = e.judge(now, s, &all[i], heard[i])
+	}
+	return out
+}
+
+// judge folds, classifies and decides from what was heard.
+func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.Testimony) Judgement {
+	letter := f.newest()
+	heard = append([]dlqbridge.Testimony{testify(letter)}, heard...)
+	k := join(heard)
+	k.task = mergeTask(letter.Task, k.task)
+
+	findings := slices.Concat(k.findings, f.findings, e.declared(now))
+	running := k.runningUntil.After(now)
+	fold := dlqbridge.FoldInput{
+		Findings: findings, LastSend: f.control.LastSend, Running: running, Checkpoint: k.checkpoint,
+		TrustWorker: e.route.TrustWorker && byWorker(letter), OnlyRun: onlyRun(f, k),
+	}
+	folded := dlqbridge.Fold(fold)
+	repeatSafe := dlqbridge.RepeatSafe(dlqbridge.RepeatInput{
+		Effects: e.route.Effects, Begun: begun(findings), IdempotencyKey: k.task.IdempotencyKey,
+		Window: e.route.IdempotencyWindow, FirstAttempt: firstAttempt(f, k), Now: now,
+		Patched: f.control.PayloadVersion > 1,
+	})
+	if running { // a contract about keys does not allow two runs at once
+		repeatSafe = false
+	}
+
+	failure := e.classify(f, k, findings)
+	failure.Signature = Signature(k.task, failure)
+	policy := e.CausePolicy(failure.Cause)
+	failure.Lane = policy.Lane
+	decision := dlqbridge.Decide(dlqbridge.DecisionInput{
+		Completed: k.completed != nil && !running, Policy: policy, Approved: len(f.approvers) > 1,
+		Effect: folded, RepeatSafe: repeatSafe, Expired: past(k.task.ValidUntil, now),
+		Resumable: e.route.Resume && usable(k.checkpoint, k.task), Redrives: f.control.Redrives,
+		Fixed: f.fix != nil, Patched: f.control.PayloadVersion > 1,
+	})
+	conflict := f.differ()
+	late := f.control.Late && !f.looked
+	decision = overrule(decision, conflict, late, f.linked)
+
+	j := Judgement{
+		Decision: decision, Policy: policy, By: e.route.Policy, Conflict: conflict, Fix: f.fix, Approvers: f.approvers,
+		SeenRedriveN: k.seenN, SeenRun: k.seenRun, now: now, fresh: f.fresh, looked: f.looked,
+		Context: dlqbridge.Context{
+			At: now, Task: k.task, Failure: failure, Findings: nonNil(findings), Checkpoint: k.checkpoint, Folded: folded,
+			RepeatSafe: repeatSafe, Unavailable: k.unavailable, CompletedBy: k.completed,
+			TraceID: k.traceID, Artifacts: k.artifacts,
+		},
+	}
+	if s.Note != nil {
+		j.verb = s.Note.Verb
+	}
+	if running {
+		j.Context.RunningUntil, j.RecheckAt = k.runningUntil, k.runningUntil
+	} else if len(k.unavailable) > 0 {
+		j.RecheckAt = now.Add(recheckUnavailable)
+	}
+	j.Context.Reason = e.reason(f, k, j)
+	j.Context.Restriction = restriction(f, j)
+	j.Context.Name = contextName(recordOf(s), j.Context)
+	return j
+}
+
+// overrule lets what arrivals say go before the table of decisions. An incident
+// stays one: it is the more careful place.
+func overrule(d dlqbridge.Decision, conflict, late, linked bool) dlqbridge.Decision {
+	why := dlqbridge.Why("")
+	switch {
+	case d.Status == dlqbridge.StatusIncidentOpen:
+		return d
+	case conflict:
+		why = dlqbridge.WhyConflict
+	case late:
+		why = WhyLate
+	case linked:
+		why = dlqbridge.WhyLinked
+	default:
+		return d
+	}
+	return dlqbridge.Decision{Action: dlqbridge.ActionHumanReview, Status: dlqbridge.StatusUnderInvestigation, Why: why}
+}
+
+// declared is what the route's team says about its tasks. Only "none" says
+// something about an effect; "idempotent" is about repeating.
+func (e *Enricher) declared(now time.Time) []dlqbridge.Finding {
+	if e.route.Effects != dlqbridge.EffectsNone {
+		return nil
+	}
+	return []dlqbridge.Finding{{
+		Store: "route", Step: dlqbridge.AllSteps, State: dlqbridge.EffectNone, Proof: dlqbridge.ProofDeclared,
+		AsOf: now, Detail: "the route declares that its tasks change nothing outside",
+	}}
+}
+
+// begun says whether anything speaks against "tasks change nothing": a step
+// that changed something or may have, or a store that could not be asked.
+func begun(findings []dlqbridge.Finding) bool {
+	return slices.ContainsFunc(findings, func(f dlqbridge.Finding) bool {
+		return f.State == dlqbridge.EffectConfirmed ||
+			f.State == dlqbridge.EffectUnknown && (f.Step != dlqbridge.AllSteps || f.Proof != dlqbridge.ProofNothingFound)
+	})
+}
+
+// firstAttempt is when the idempotency key was first used, or a time before
+// that; zero is unknown. A letter's sent time stands for it only where the
+// provider keeps the first send's: not on FIFO queues, whose move into the
+// dead-letter queue renews it, and not on a letter that a worker sent itself.
+func firstAttempt(f *facts, k known) time.Time {
+	first := k.firstAttempt
+	for _, a := range f.arrivals {
+		if byWorker(a) || isFIFO(a.Place) || a.SentAt.IsZero() {
+			continue
+		}
+		if first.IsZero() || a.SentAt.Before(first) {
+			first = a.SentAt
+		}
+	}
+	return first
+}
+
+// onlyRun is the run known to be the task's only one so far; empty is unknown.
+func onlyRun(f *facts, k known) string {
+	if f.control.Redrives > 0 || len(f.arrivals) != 1 {
+		return ""
+	}
+	a := f.newest()
+	switch {
+	case k.runs == 1:
+		return k.task.RunID
+	case k.runs == 0 && a.Task.Attempts != nil && *a.Task.Attempts == 1:
+		return runOf(a)
+	}
+	return ""
+}
+
+// usable says whether a run can go on from the checkpoint: one that another
+// workflow version wrote need not fit.
+func usable(c *dlqbridge.Checkpoint, t dlqbridge.Task) bool {
+	if c == nil || c.Ref == "" {
+		return false
+	}
+	return c.WorkflowVersion == "" || t.Versions.Workflow == "" || c.WorkflowVersion == t.Versions.Workflow
+}
+
+func past(limit, now time.Time) bool { return !limit.IsZero() && now.After(limit) }
+
+// contextName is the same for the same content on the same record.
+func contextName(record string, c dlqbridge.Context) string {
+	c.Name = ""
+	text, err := json.Marshal(c)
+	if err != nil { // a Context holds texts, numbers and times within RFC 3339 only
+		panic(err)
+	}
+	return dlqbridge.Fingerprint(record, string(text))
+}
+
+// recordOf names the record for the context's name. A new record has no id
+// yet; its letter stands for it.
+func recordOf(s Subject) string {
+	if s.Case.Control.ID != "" {
+		return s.Case.Control.ID
+	}
+	if s.Arrival != nil {
+		return s.Arrival.Key
+	}
+	return ""
+}
+
+func nonNil[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+// known is everything that was heard about one task, joined.
+type known struct {
+	findings     []dlqbridge.Finding
+	task         dlqbridge.Task
+	failures     []heardFailure
+	checkpoint   *dlqbridge.Checkpoint
+	completed    *dlqbridge.Completion
+	runningUntil time.Time
+	firstAttempt time.Time
+	runs         int
+	seenN        int
+	seenRun      string
+	traceID      string
+	artifacts    []dlqbridge.Artifact
+	unavailable  map[string]string
+	// stores names those that answered, the letter itself not counted.
+	stores []string
+}
+
+// heardFailure is a failure with who told it.
+type heardFailure struct {
+	store   string
+	failure dlqbridge.Failure
+}
+
+// join joins testimonies; the first is the letter's. What stores say about runs
+// goes before what the letter says, because they speak of a later time.
+func join(heard []dlqbridge.Testimony) known {
+	var k known
+	for i, t := range heard {
+		if t.Unavailable != "" {
+			if k.unavailable == nil {
+				k.unavailable = map[string]string{}
+			}
+			k.unavailable[t.Store] = Scrub(cut(t.Unavailable, maxText))
+			continue
+		}
+		if i > 0 {
+			k.stores = append(k.stores, t.Store)
+		}
+		if t.Task != nil {
+			k.task = mergeTask(k.task, *t.Task)
+		}
+		if t.Failure != nil {
+			k.failures = append(k.failures, heardFailure{t.Store, *t.Failure})
+		}
+		if t.Checkpoint != nil && (k.checkpoint == nil || i > 0) {
+			k.checkpoint = t.Checkpoint
+		}
+		if t.Completed != nil && k.completed == nil {
+			k.completed = t.Completed
+		}
+		if t.RunningUntil.After(k.runningUntil) {
+			k.runningUntil = t.RunningUntil
+		}
+		if !t.FirstAttempt.IsZero() && (k.firstAttempt.IsZero() || t.FirstAttempt.Before(k.firstAttempt)) {
+			k.firstAttempt = t.FirstAttempt
+		}
+		if t.SeenRedriveN > k.seenN {
+			k.seenN, k.seenRun = t.SeenRedriveN, t.SeenRun
+		}
+		k.runs = max(k.runs, t.Runs)
+		if t.TraceID != "" && k.traceID == "" {
+			k.traceID = t.TraceID
+		}
+		k.artifacts = append(k.artifacts, t.Artifacts...)
+	}
+	for _, t := range heard {
+		k.findings = append(k.findings, t.Findings...)
+	}
+	// A store that could not be asked may have known of a step that ran. The
+	// proof is not "nothing found": nobody has looked, so only somebody who
+	// looks at the outside world later can end this doubt.
+	for _, name := range slices.Sorted(maps.Keys(k.unavailable)) {
+		k.findings = append(k.findings, dlqbridge.Finding{
+			Store: name, Step: dlqbridge.AllSteps, State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofSystemRead,
+			Detail: "could not be asked: " + k.unavailable[name],
+		})
+	}
+	return k
+}

@@ -1,0 +1,238 @@
+package enrich
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// ask asks every store once about all subjects, in parallel, and answers by
+// subject. Without a task id and a key there is nothing to ask by: the stores
+// stay silent, which proves nothing.
+func (e *Enricher) ask(ctx context.Context, now time.Time, all []facts) [][]dlqbridge.Testimony {
+	out := make([][]dlqbridge.Testimony, len(all))
+	if len(e.route.Stores) == 0 {
+		return out
+	}
+	var questions []dlqbridge.Question
+	var asked []int
+	for i := range all {
+		t := all[i].newest().Task
+		if t.TaskID == "" && t.IdempotencyKey == "" {
+			continue
+		}
+		asked = append(asked, i)
+		questions = append(questions, dlqbridge.Question{
+			Route: e.route.Name, TaskID: t.TaskID, RunID: t.RunID, IdempotencyKey: t.IdempotencyKey, Now: now,
+		})
+	}
+	if len(questions) == 0 {
+		return out
+	}
+	answers := make([][]dlqbridge.Testimony, len(e.route.Stores))
+	var wait sync.WaitGroup
+	for s, store := range e.route.Stores {
+		wait.Go(func() { answers[s] = e.askOne(ctx, store, questions) })
+	}
+	wait.Wait()
+	for _, byStore := range answers { // in the route's order, whoever was faster
+		for q, i := range asked {
+			out[i] = append(out[i], byStore[q])
+		}
+	}
+	return out
+}
+
+// askOne asks one store within its time. A store that panics, answers for
+// fewer subjects than asked or ignores its context is unavailable: it may not
+// take the intake down with it.
+func (e *Enricher) askOne(ctx context.Context, store dlqbridge.Store, questions []dlqbridge.Question) []dlqbridge.Testimony {
+	ctx, cancel := context.WithTimeout(ctx, e.route.StoreTimeout)
+	defer cancel()
+	name := store.Name()
+	silent := func(why string) []dlqbridge.Testimony {
+		out := make([]dlqbridge.Testimony, len(questions))
+		for i := range out {
+			out[i] = dlqbridge.Testimony{Store: name, Unavailable: why}
+		}
+		return out
+	}
+	answered := make(chan []dlqbridge.Testimony, 1) // buffered: a late answer must not hold its goroutine
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				answered <- silent(fmt.Sprintf("panic: %v", p))
+			}
+		}()
+		answered <- store.Ask(ctx, slices.Clone(questions))
+	}()
+	select {
+	case out := <-answered:
+		if len(out) != len(questions) {
+			return silent(fmt.Sprintf("answered %d of %d questions", len(out), len(questions)))
+		}
+		for i := range out {
+			out[i].Store = cmp.Or(out[i].Store, name)
+			out[i] = sane(out[i])
+		}
+		return out
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return silent(fmt.Sprintf("no answer within %s", e.route.StoreTimeout))
+		}
+		return silent("stopped while asking")
+	}
+}
+
+// maxFindings bounds what one store may say about one task. Whoever says more
+// leaves the effect unknown, since steps would be missing.
+const maxFindings = 200
+
+// sane bounds what a store said: its rows are written by workers and may hold
+// anything.
+func sane(t dlqbridge.Testimony) dlqbridge.Testimony {
+	t.Findings = slices.Clone(t.Findings)
+	if len(t.Findings) > maxFindings {
+		t.Unavailable = fmt.Sprintf("more than %d steps", maxFindings)
+		t.Findings = nil
+		return t
+	}
+	for i := range t.Findings {
+		f := &t.Findings[i]
+		f.Store = cut(cmp.Or(f.Store, t.Store), maxName)
+		f.Step, f.Run = exact(f.Step, f.Step, maxName), exact(f.Run, f.Run, maxName)
+		f.Detail, f.AsOf = Scrub(cut(f.Detail, maxName)), saneTime(f.AsOf)
+		if f.Receipt != nil {
+			r := cut(*f.Receipt, maxName)
+			f.Receipt = &r
+		}
+	}
+	if t.Task != nil {
+		task := *t.Task
+		saneTask(&task)
+		t.Task = &task
+	}
+	if t.Failure != nil {
+		f := *t.Failure
+		saneFailure(&f)
+		t.Failure = &f
+	}
+	if c := t.Checkpoint; c != nil {
+		t.Checkpoint = &dlqbridge.Checkpoint{
+			Ref: exact(c.Ref, c.Ref, maxID), Step: exact(c.Step, c.Step, maxName), Run: exact(c.Run, c.Run, maxName),
+			At: saneTime(c.At), WorkflowVersion: cut(c.WorkflowVersion, maxName), Lineage: c.Lineage,
+		}
+	}
+	if c := t.Completed; c != nil {
+		t.Completed = &dlqbridge.Completion{
+			Store: cmp.Or(c.Store, t.Store), Run: exact(c.Run, c.Run, maxName), At: saneTime(c.At), RedriveN: c.RedriveN,
+		}
+	}
+	t.RunningUntil, t.FirstAttempt = saneTime(t.RunningUntil), saneTime(t.FirstAttempt)
+	t.TraceID = cut(t.TraceID, maxName)
+	t.Artifacts = slices.Clone(t.Artifacts)
+	if len(t.Artifacts) > maxEntries {
+		t.Artifacts = t.Artifacts[:maxEntries]
+	}
+	for i := range t.Artifacts {
+		t.Artifacts[i].Kind, t.Artifacts[i].Ref = cut(t.Artifacts[i].Kind, maxName), cut(t.Artifacts[i].Ref, maxName)
+	}
+	return t
+}
+
+func saneTask(t *dlqbridge.Task) {
+	for _, id := range []*string{&t.TaskID, &t.RunID, &t.Tenant, &t.IdempotencyKey} {
+		*id = exact(*id, *id, maxID)
+	}
+	for _, s := range []*string{&t.TaskType, &t.Versions.Agent, &t.Versions.Model, &t.Versions.Prompt, &t.Versions.Workflow,
+		&t.Versions.Policy, &t.CostUSD, &t.OriginEvent, &t.ExpectedResult} {
+		*s = cut(*s, maxName)
+	}
+	t.Deadline, t.ValidUntil = saneTime(t.Deadline), saneTime(t.ValidUntil)
+	t.Tools = slices.Clone(t.Tools)
+	if len(t.Tools) > maxEntries {
+		t.Tools = t.Tools[:maxEntries]
+	}
+	for i := range t.Tools {
+		t.Tools[i] = cut(t.Tools[i], maxName)
+	}
+}
+
+func saneFailure(f *dlqbridge.Failure) {
+	if !f.Cause.Valid() { // anything but a value of the closed set is detail
+		f.Code = cmp.Or(f.Code, string(f.Cause))
+		f.Cause = ""
+	}
+	f.Message = cut(Scrub(cut(f.Message, 8*maxText)), maxText)
+	f.Code = Scrub(cut(f.Code, maxName))
+	for _, s := range []*string{&f.Phase, &f.Step, &f.Tool, &f.Dependency} {
+		*s = cut(*s, maxName)
+	}
+	f.Attempts = slices.Clone(f.Attempts)
+	if len(f.Attempts) > maxEntries {
+		f.Attempts = f.Attempts[len(f.Attempts)-maxEntries:]
+	}
+	for i := range f.Attempts {
+		a := &f.Attempts[i]
+		a.Run, a.Code, a.At = exact(a.Run, a.Run, maxName), Scrub(cut(a.Code, maxName)), saneTime(a.At)
+	}
+}
+
+// mergeTask adds what later says to what earlier said. Who the task is comes
+// from the first who said it: the record's id was made from that. What changes
+// from run to run comes from the last.
+func mergeTask(earlier, later dlqbridge.Task) dlqbridge.Task {
+	t := earlier
+	t.TaskID = cmp.Or(earlier.TaskID, later.TaskID)
+	t.Tenant = cmp.Or(earlier.Tenant, later.Tenant)
+	t.TaskType = cmp.Or(earlier.TaskType, later.TaskType)
+	t.IdempotencyKey = cmp.Or(earlier.IdempotencyKey, later.IdempotencyKey)
+	t.RunID = cmp.Or(later.RunID, earlier.RunID)
+	t.Attempts = cmp.Or(later.Attempts, earlier.Attempts)
+	t.MaxAttempts = cmp.Or(later.MaxAttempts, earlier.MaxAttempts)
+	t.CostUSD = cmp.Or(later.CostUSD, earlier.CostUSD)
+	t.OriginEvent = cmp.Or(earlier.OriginEvent, later.OriginEvent)
+	t.ExpectedResult = cmp.Or(earlier.ExpectedResult, later.ExpectedResult)
+	v, w := earlier.Versions, later.Versions
+	t.Versions = dlqbridge.Versions{
+		Agent: cmp.Or(w.Agent, v.Agent), Model: cmp.Or(w.Model, v.Model), Prompt: cmp.Or(w.Prompt, v.Prompt),
+		Workflow: cmp.Or(w.Workflow, v.Workflow), Policy: cmp.Or(w.Policy, v.Policy),
+	}
+	t.Deadline = firstTime(earlier.Deadline, later.Deadline)
+	t.ValidUntil = firstTime(earlier.ValidUntil, later.ValidUntil)
+	t.Tools = nonNil(slices.Clone(earlier.Tools))
+	for _, tool := range later.Tools {
+		if !slices.Contains(t.Tools, tool) {
+			t.Tools = append(t.Tools, tool)
+		}
+	}
+	return t
+}
+
+// firstTime is the nearer of two limits: the more careful one.
+func firstTime(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// traceID takes the trace id out of a W3C traceparent or an X-Ray header.
+func traceID(header string) string {
+	if parts := strings.Split(header, "-"); len(parts) == 4 && len(parts[1]) == 32 {
+		return parts[1]
+	}
+	for part := range strings.SplitSeq(header, ";") {
+		if root, ok := strings.CutPrefix(strings.TrimSpace(part), "Root="); ok {
+			return cut(root, maxName)
+		}
+	}
+	return ""
+}
