@@ -295,3 +295,22 @@ func TestBotoWorks(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestTheSetUpScriptWorksTwice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts other programs")
+	}
+	if _, err := exec.LookPath("aws"); err != nil {
+		t.Skip("aws is not installed")
+	}
+	d, url := serve(t)
+	t.Setenv("PUBSUB_EMULATOR_HOST", "")
+	for range 2 {
+		if got := other(t, url, "sh", "setup.sh"); !strings.Contains(got, "/orders") || !strings.Contains(got, "agent-ledger") {
+			t.Errorf("got %s", got)
+		}
+	}
+	if got := d.Counters().Calls["dynamodb"]["CreateTable"]; got != 1 {
+		t.Errorf("made the table %d times", got)
+	}
+}
