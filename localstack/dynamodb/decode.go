@@ -2,8 +2,11 @@ package dynamodb
 
 import (
 	"encoding/base64"
+	"errors"
 	"slices"
 	"strings"
+
+	"github.com/dlqbridge/dlqbridge/localstack/wire"
 )
 
 // maxLevels is how deep attributes may nest (Developer Guide, "Quotas": up to
@@ -14,11 +17,40 @@ const maxLevels = 32
 func (r *reader) item() (Item, error) {
 	item := Item{}
 	err := r.object(func(name string) error {
+		if err := checkName(name); err != nil {
+			return err
+		}
 		v, err := r.value()
 		item[name] = v
 		return err
 	})
 	return item, err
+}
+
+// checkName checks an attribute name (Developer Guide, "Quotas": at least one
+// character and no more than 64 KB).
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return invalidParameter("An attribute name must not be empty")
+	case len(name) > 65_535:
+		return invalidParameter("Attribute name is too large, must be less than 65536 bytes")
+	}
+	return nil
+}
+
+// placeholders reads ExpressionAttributeValues; a refusal names the placeholder.
+func (r *reader) placeholders() (Item, error) {
+	values := Item{}
+	err := r.object(func(name string) error {
+		v, err := r.value()
+		if refusal, ok := errors.AsType[*wire.Error](err); ok && refusal.Type == validation {
+			return invalid("ExpressionAttributeValues contains invalid value: %s for key %s", refusal.Message, name)
+		}
+		values[name] = v
+		return err
+	})
+	return values, err
 }
 
 // value reads one attribute value: an object with exactly one member.

@@ -109,7 +109,7 @@ func (q *request) member(r *reader, name string) (err error) {
 	case "ExpressionAttributeNames":
 		q.names, err = r.names()
 	case "ExpressionAttributeValues":
-		q.values, err = r.item()
+		q.values, err = r.placeholders()
 	case "ReturnValues":
 		q.returnValues, err = r.text()
 	case "ReturnValuesOnConditionCheckFailure":
