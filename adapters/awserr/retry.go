@@ -120,9 +120,9 @@ func (p Policy) again(err error) bool {
 	switch {
 	case err == nil:
 		return false
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return false
 	case errors.Is(err, dlqbridge.ErrUnclear):
+		// A context's error in here is one of a call's own deadline: that the
+		// caller's context lives on, RetryEach has seen to.
 		return p.Repeatable
 	}
 	return dlqbridge.Retryable(err)
