@@ -18,6 +18,9 @@ type Harness struct {
 	// Advance moves the endpoint's clock; nil if it cannot, and then the rows
 	// that would have to wait for minutes are skipped.
 	Advance func(time.Duration)
+	// Settle returns when calls that were begun in the background wait inside
+	// the endpoint, as synctest.Wait does; nil returns at once.
+	Settle func()
 	// Around runs a row with a harness made for it alone, such as a fresh
 	// cloud inside testing/synctest; nil runs rows with this harness.
 	Around func(t *testing.T, row func(t *testing.T, h Harness))

@@ -23,6 +23,7 @@ func ours() check.Harness {
 				row(t, check.Harness{
 					Config:        cloud.AWSConfig(),
 					Advance:       func(d time.Duration) { cloud.Clock().Advance(d) },
+					Settle:        synctest.Wait,
 					InFlightLimit: inFlightLimit,
 				})
 			})

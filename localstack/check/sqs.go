@@ -226,7 +226,8 @@ func (b *queueBench) release(t *testing.T, url string, messages ...types.Message
 	}
 }
 
-// poll receives with a long wait in the background.
+// poll receives with a long wait in the background; where the harness can
+// tell, it has begun to wait when poll returns.
 func (b *queueBench) poll(ctx context.Context, url string, wait int32) <-chan pollAnswer {
 	answer := make(chan pollAnswer, 1)
 	in := receiveInput(url)
@@ -239,6 +240,9 @@ func (b *queueBench) poll(ctx context.Context, url string, wait int32) <-chan po
 		}
 		answer <- pollAnswer{out.Messages, nil}
 	}()
+	if b.Settle != nil {
+		b.Settle()
+	}
 	return answer
 }
 

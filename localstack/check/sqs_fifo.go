@@ -11,20 +11,21 @@ import (
 )
 
 var sqsFifoRows = map[string]func(*queueBench, *testing.T){
-	"FIFO: order within a group, and the group waits":     (*queueBench).fifoOrder,
-	"FIFO: one group does not hold up another":            (*queueBench).fifoGroups,
-	"FIFO: a repeat within five minutes is swallowed":     (*queueBench).fifoDedup,
-	"FIFO: a repeat is swallowed also after the deletion": (*queueBench).fifoDedupDeleted,
-	"FIFO: content-based deduplication looks at the body": (*queueBench).fifoContent,
-	"FIFO: deduplication can be per group":                (*queueBench).fifoScope,
-	"FIFO: a group id and a deduplication id are needed":  (*queueBench).fifoNeeds,
-	"FIFO: an expired handle cannot delete":               (*queueBench).fifoExpired,
-	"FIFO: a failed message comes back before the next":   (*queueBench).fifoRetry,
-	"FIFO: a receive attempt can be repeated":             (*queueBench).fifoAttempt,
-	"FIFO: sequence numbers grow":                         (*queueBench).fifoSequence,
-	"FIFO: a batch keeps its order":                       (*queueBench).fifoBatch,
-	"FIFO: a message has no delay of its own":             (*queueBench).fifoDelay,
-	"FIFO: a long poll wakes when the group is free":      (*queueBench).fifoPoll,
+	"FIFO: order within a group, and the group waits":        (*queueBench).fifoOrder,
+	"FIFO: a group waits for each of its messages in flight": (*queueBench).fifoEachInFlight,
+	"FIFO: one group does not hold up another":               (*queueBench).fifoGroups,
+	"FIFO: a repeat within five minutes is swallowed":        (*queueBench).fifoDedup,
+	"FIFO: a repeat is swallowed also after the deletion":    (*queueBench).fifoDedupDeleted,
+	"FIFO: content-based deduplication looks at the body":    (*queueBench).fifoContent,
+	"FIFO: deduplication can be per group":                   (*queueBench).fifoScope,
+	"FIFO: a group id and a deduplication id are needed":     (*queueBench).fifoNeeds,
+	"FIFO: an expired handle cannot delete":                  (*queueBench).fifoExpired,
+	"FIFO: a failed message comes back before the next":      (*queueBench).fifoRetry,
+	"FIFO: a receive attempt can be repeated":                (*queueBench).fifoAttempt,
+	"FIFO: sequence numbers grow":                            (*queueBench).fifoSequence,
+	"FIFO: a batch keeps its order":                          (*queueBench).fifoBatch,
+	"FIFO: a message has no delay of its own":                (*queueBench).fifoDelay,
+	"FIFO: a long poll wakes when the group is free":         (*queueBench).fifoPoll,
 }
 
 func (b *queueBench) fifo(t *testing.T, attributes ...string) string {
@@ -52,6 +53,17 @@ func (b *queueBench) fifoOrder(t *testing.T) {
 	b.wantNothing(t, url) // 2 is still in flight
 	b.delete(t, url, first[1])
 	b.wantBodies(t, url, "3")
+}
+
+func (b *queueBench) fifoEachInFlight(t *testing.T) {
+	url := b.fifo(t)
+	b.sendTo(t, url, "g", "1")
+	b.sendTo(t, url, "g", "2")
+	got := b.wantBodies(t, url, "1", "2")
+	b.release(t, url, got[0])
+	b.wantNothing(t, url) // 2 is still in flight
+	b.release(t, url, got[1])
+	b.wantBodies(t, url, "1", "2")
 }
 
 func (b *queueBench) fifoGroups(t *testing.T) {

@@ -34,14 +34,16 @@ var sqsReceiveRows = map[string]func(*queueBench, *testing.T){
 	"a delay of the queue and of a message":                   (*queueBench).delays,
 }
 
-// digest is the digest of one string attribute, after the Developer Guide.
-func attributeDigest(name, kind, value string) string {
+// attributeDigest is the digest of string attributes, given as name, type,
+// value in the order of their names, after the Developer Guide.
+func attributeDigest(parts ...string) string {
 	var text []byte
-	for _, part := range []string{name, kind} {
+	for i, part := range parts {
+		if i%3 == 2 {
+			text = append(text, 1) // a string follows
+		}
 		text = append(binary.BigEndian.AppendUint32(text, uint32(len(part))), part...)
 	}
-	text = append(text, 1)
-	text = append(binary.BigEndian.AppendUint32(text, uint32(len(value))), value...)
 	sum := md5.Sum(text)
 	return hex.EncodeToString(sum[:])
 }
