@@ -3,6 +3,7 @@ package localstack
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -79,14 +80,20 @@ type Fault struct {
 }
 
 // Entries chooses entries of a batch: positions from 0, or with the zero
-// value all of them. In JSON it is an array of positions or "all".
+// value all of them. In JSON it is an array of positions, "all", or a number
+// of entries from the end.
 type Entries struct {
 	Positions []int
+	// Last is a number of entries from the end of the batch.
+	Last int
 }
 
 // MarshalJSON implements json.Marshaler.
 func (e Entries) MarshalJSON() ([]byte, error) {
-	if e.Positions == nil {
+	switch {
+	case e.Last > 0:
+		return json.Marshal(e.Last)
+	case e.Positions == nil:
 		return []byte(`"all"`), nil
 	}
 	return json.Marshal(e.Positions)
@@ -94,19 +101,27 @@ func (e Entries) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (e *Entries) UnmarshalJSON(text []byte) error {
-	e.Positions = nil
-	if string(text) == `"all"` {
+	*e = Entries{}
+	if string(text) == `"all"` || (json.Unmarshal(text, &e.Last) == nil && e.Last > 0) {
 		return nil
 	}
 	if err := json.Unmarshal(text, &e.Positions); err != nil || len(e.Positions) == 0 {
-		return fmt.Errorf(`entries must be "all" or an array of positions from 0, not %s`, text)
+		return fmt.Errorf(`entries must be "all", an array of positions from 0 or a number of entries, not %s`, text)
 	}
 	return nil
 }
 
-func (e Entries) chosen(position int) bool {
+// chosen says whether the entry at position is one of them, in a batch of
+// total entries.
+func (e Entries) chosen(position, total int) bool {
+	if e.Last > 0 {
+		return position >= total-e.Last
+	}
 	return e.Positions == nil || slices.Contains(e.Positions, position)
 }
+
+// all says that nothing was chosen in particular.
+func (e Entries) all() bool { return e.Positions == nil && e.Last == 0 }
 
 // faultKind says where a fault can be done and which fields belong to it.
 type faultKind struct {
@@ -152,13 +167,16 @@ func (f Fault) validate() error {
 	case f.Times < -1:
 		return fmt.Errorf("times is %d: want a number of calls, or -1 for ever", f.Times)
 	case f.Do == DoDelay && f.Ms <= 0:
-		return fmt.Errorf("a delay needs ms, the milliseconds to wait")
+		return errors.New("a delay needs ms, the milliseconds to wait")
 	case f.Status != 0 && (f.Status < 300 || f.Status > 599):
 		return fmt.Errorf("status is %d: want an HTTP error from 300 to 599", f.Status)
 	case f.Count < 0:
 		return fmt.Errorf("count is %d, it cannot be negative", f.Count)
-	case f.Count > 0 && f.Entries.Positions != nil:
-		return fmt.Errorf("count and entries exclude each other")
+	case f.Count > 0 && !f.Entries.all():
+		return errors.New("count and entries exclude each other")
+	}
+	if f.Entries.Last < 0 || (f.Entries.Last > 0 && f.Entries.Positions != nil) {
+		return errors.New("entries is a number of entries or their positions, not both")
 	}
 	for _, position := range f.Entries.Positions {
 		if position < 0 {
@@ -166,7 +184,7 @@ func (f Fault) validate() error {
 		}
 	}
 	set := map[string]bool{
-		"code": f.Code != "", "message": f.Message != "", "status": f.Status != 0, "entries": f.Entries.Positions != nil,
+		"code": f.Code != "", "message": f.Message != "", "status": f.Status != 0, "entries": !f.Entries.all(),
 		"sender_fault": f.SenderFault, "count": f.Count != 0, "ms": f.Ms != 0,
 	}
 	for _, field := range []string{"code", "message", "status", "entries", "sender_fault", "count", "ms"} {

@@ -2,6 +2,7 @@ package localstack_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -342,6 +343,14 @@ func TestUnprocessedItemsAreHandedBack(t *testing.T) {
 	}
 	if back := got.UnprocessedKeys[table]; len(back.Keys) != 1 || pkOf(back.Keys[0]) != "a" || !aws.ToBool(back.ConsistentRead) {
 		t.Errorf("got back %+v, want the key of a with its options", back)
+	}
+	var last localstack.Fault
+	if err := json.Unmarshal([]byte(`{"service":"dynamodb","do":"unprocessed","entries":1}`), &last); err != nil {
+		t.Fatal(err)
+	}
+	d.order(t, last)
+	if back := write("d", "e").UnprocessedItems[table]; len(back) != 1 || pkOf(back[0].PutRequest.Item) != "e" {
+		t.Errorf("got back %v, want the last", back)
 	}
 	d.order(t, localstack.Fault{Service: "dynamodb", Do: "unprocessed"})
 	if out := write("d"); len(out.UnprocessedItems[table]) != 1 {

@@ -64,7 +64,7 @@ func (in call) failEntries(ctx context.Context, f *Fault) outcome {
 	var failed []failedEntry
 	kept := []json.RawMessage{}
 	for position, entry := range entries {
-		if !f.Entries.chosen(position) {
+		if !f.Entries.chosen(position, len(entries)) {
 			kept = append(kept, entry)
 			continue
 		}
@@ -125,16 +125,16 @@ func (in call) unprocessed(ctx context.Context, f *Fault) outcome {
 		}
 		total += len(items[table])
 	}
-	chosen := f.Entries.chosen
+	chosen := f.Entries
 	if f.Count > 0 {
-		chosen = func(position int) bool { return position >= total-f.Count }
+		chosen = Entries{Last: f.Count}
 	}
 	kept, back := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	position := 0
 	for _, table := range slices.Sorted(maps.Keys(tables)) {
 		var keep, give []json.RawMessage
 		for _, item := range items[table] {
-			if chosen(position) {
+			if chosen.chosen(position, total) {
 				give = append(give, item)
 			} else {
 				keep = append(keep, item)

@@ -12,7 +12,7 @@ import (
 // thousand batches of a megabyte must not fill the machine).
 const (
 	recordedCalls = 10_000
-	recordedBytes = 512 << 20
+	recordedBytes = 256 << 20
 )
 
 // Request is one recorded call.
