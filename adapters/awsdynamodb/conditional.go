@@ -105,3 +105,28 @@ func isRefused(err error) bool {
 	_, ok := errors.AsType[*refusedError](err)
 	return ok
 }
+
+// update is one UpdateItem that is the same when carried out twice.
+type update struct {
+	table                 string
+	key                   key
+	expression, condition string
+	names                 map[string]string
+	values                item
+}
+
+// update carries it out; *refusedError if the condition fails.
+func (s *Store) update(ctx context.Context, u update) error {
+	in := &dynamodb.UpdateItemInput{
+		TableName: aws.String(u.table), Key: u.key.attributes(), UpdateExpression: aws.String(u.expression),
+		ConditionExpression: aws.String(u.condition), ExpressionAttributeNames: u.names, ExpressionAttributeValues: u.values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	return s.repeat(ctx, func(ctx context.Context) error {
+		_, err := s.client.UpdateItem(ctx, in)
+		if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+			return &refusedError{failed.Item}
+		}
+		return fail("UpdateItem", u.table, u.key.String(), err)
+	})
+}

@@ -19,7 +19,7 @@ func (s *Store) Create(ctx context.Context, controls []dlqbridge.Control) []dlqb
 			answers[i].Err = fmt.Errorf("create record %s: %w", c.ID, err)
 			continue
 		}
-		if c.ID == "" || c.Version != 1 {
+		if c.ID == "" || keyPart(c.ID) != c.ID || c.Version != 1 {
 			answers[i].Err = fmt.Errorf("create record %q: %w: it has version %d, want an id and version 1", c.ID, dlqbridge.ErrInvalid, c.Version)
 			continue
 		}
@@ -139,7 +139,11 @@ func (s *Store) move(ctx context.Context, step dlqbridge.Step, it item) error {
 			return err
 		}
 	}
-	err := s.putIf(ctx, it, s.atVersion(step.From.Version))
+	put := s.putIf
+	if step.From.Status.Closed() && !step.To.Status.Closed() {
+		put = s.reopen
+	}
+	err := put(ctx, it, s.atVersion(step.From.Version))
 	refused, ok := errors.AsType[*refusedError](err)
 	if !ok {
 		return err

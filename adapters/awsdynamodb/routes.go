@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/dlqbridge/dlqbridge/adapters/awserr"
 )
 
 const (
@@ -37,7 +35,7 @@ func (s *Store) enroll(ctx context.Context, route string) error {
 			map[string]string{"#n": attrShards}, item{":n": number(int64(s.shards))},
 		}
 		if err := s.putIf(ctx, it, c); err != nil && !isRefused(err) {
-			return fmt.Errorf("enroll route %q: %w", route, awserr.Wrap(err))
+			return fmt.Errorf("enroll route %q: %w", route, err)
 		}
 	}
 	s.routes.Store(route, true)

@@ -49,6 +49,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -118,6 +119,8 @@ type Store struct {
 
 	// routes are the routes known to stand in the registry with our shards.
 	routes sync.Map
+	// leaseWrites numbers this process's writes to leases.
+	leaseWrites atomic.Int64
 }
 
 var (
@@ -126,6 +129,10 @@ var (
 	_ dlqbridge.CaseReader     = (*Store)(nil)
 	_ dlqbridge.MessageFinder  = (*Store)(nil)
 	_ dlqbridge.WorkIndex      = (*Store)(nil)
+	_ dlqbridge.Leases         = (*Store)(nil)
+	_ dlqbridge.Jobs           = (*Store)(nil)
+	_ dlqbridge.Holds          = (*Store)(nil)
+	_ dlqbridge.Gate           = (*Store)(nil)
 )
 
 // maxShards keeps a shard's number within two digits.

@@ -95,7 +95,10 @@ func CreateTables(ctx context.Context, client TablesClient, names TableNames) er
 
 // tableWait is how long a new table may take to become active; on-demand
 // tables with two indexes take seconds.
-const tableWait = 5 * time.Minute
+const (
+	tableWait = 5 * time.Minute
+	tablePoll = 10 * time.Second
+)
 
 func (t tableSpec) create(ctx context.Context, client TablesClient) error {
 	found, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(t.name)})
@@ -112,7 +115,9 @@ func (t tableSpec) create(ctx context.Context, client TablesClient) error {
 			return fmt.Errorf("%w: table %s exists but %s; use another name, or change or delete it yourself", dlqbridge.ErrInvalid, t.name, strings.Join(problems, "; "))
 		}
 	}
-	waiter := dynamodb.NewTableExistsWaiter(client)
+	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = time.Second, tablePoll // the SDK's own first wait is 20 s
+	})
 	// The answer is looked at again: a table somebody else made meanwhile may differ.
 	ready, err := waiter.WaitForOutput(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(t.name)}, tableWait)
 	if err != nil {
@@ -160,16 +165,22 @@ func (t tableSpec) timeToLive(ctx context.Context, client TablesClient) (on bool
 	return on, aws.ToString(d.AttributeName), nil
 }
 
-// recover switches point-in-time recovery on.
+// recover switches point-in-time recovery on. A table that was just made
+// refuses it for some seconds.
 func (t tableSpec) recover(ctx context.Context, client TablesClient) error {
-	_, err := client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
-		TableName:                        aws.String(t.name),
-		PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+	return awserr.Retry(ctx, awserr.Policy{Repeatable: true}, func(ctx context.Context) error {
+		_, err := client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
+			TableName:                        aws.String(t.name),
+			PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+		})
+		if unknownOperation(err) {
+			return nil
+		}
+		if _, early := errors.AsType[*types.ContinuousBackupsUnavailableException](err); early {
+			err = fmt.Errorf("%w: %w", dlqbridge.ErrThrottled, err)
+		}
+		return fail("UpdateContinuousBackups", t.name, "point-in-time recovery", err)
 	})
-	if unknownOperation(err) {
-		return nil
-	}
-	return fail("UpdateContinuousBackups", t.name, "point-in-time recovery", err)
 }
 
 // unknownOperation recognises an endpoint, such as an emulator, that does not
