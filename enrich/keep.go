@@ -1,0 +1,79 @@
+package enrich
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+const (
+	// keepEvery and keepFor keep slow batches in hand. SQS hides letters for
+	// 30 s by default, so the first extension comes well before that; a batch
+	// that is done sooner costs no call. On a place that hides for longer the
+	// letters come back sooner if the process dies, which loses nothing.
+	keepEvery = 10 * time.Second
+	keepFor   = 45 * time.Second
+	// keepCall bounds one extension, so that a dead network cannot pile them up.
+	keepCall = 10 * time.Second
+)
+
+// keeper extends the time in hand of letters that are not stored yet. The
+// adapter caps the sum at what the provider allows (twelve hours on SQS); after
+// that, or when the handle is no longer good, the letter is lost to us: let go,
+// never deleted, and received again later.
+type keeper struct {
+	letters dlqbridge.DeadLetters
+	ctx     context.Context // of the calls; ended by stop
+
+	mu    sync.Mutex
+	open  []*parcel
+	timer *time.Timer
+}
+
+// keep begins to keep parcels. The timer's function runs on a goroutine of its
+// own, which release and stop wait for by the mutex.
+func keep(ctx context.Context, letters dlqbridge.DeadLetters, open []*parcel) *keeper {
+	k := &keeper{letters: letters, ctx: ctx, open: open}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.timer = time.AfterFunc(keepEvery, k.extend)
+	return k
+}
+
+func (k *keeper) extend() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.open) == 0 || k.ctx.Err() != nil {
+		return
+	}
+	var letters []dlqbridge.Letter
+	for _, p := range k.open {
+		letters = append(letters, p.letter)
+	}
+	ctx, cancel := context.WithTimeout(k.ctx, keepCall)
+	defer cancel()
+	// Dying before or after this call only moves the time at which the letters
+	// come again.
+	for i, err := range k.letters.Hide(ctx, letters, keepFor) {
+		if errors.Is(err, dlqbridge.ErrNotFound) {
+			k.open[i].lost.Store(true)
+		}
+	}
+	k.timer.Reset(keepEvery)
+}
+
+// set says which parcels are still to be kept.
+func (k *keeper) set(open []*parcel) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.open = open
+}
+
+// stop ends keeping; no call is under way when it returns.
+func (k *keeper) stop() {
+	k.set(nil)
+	k.timer.Stop()
+}
