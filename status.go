@@ -84,6 +84,9 @@ const (
 	VerbUnconfirmed Verb = "unconfirmed"
 	// VerbLapse takes an authorisation back whose ground has changed.
 	VerbLapse Verb = "lapse"
+	// VerbRecheck judges a record anew whose recheckAt is due: a run that may
+	// have been going is over, or a store can be asked again.
+	VerbRecheck Verb = "recheck"
 )
 
 // MoveRule is one row of the table of moves.
@@ -142,6 +145,7 @@ var moveRules = []MoveRule{
 	{Verb: VerbComplete, From: openStatuses, To: []Status{StatusCompleted}, Does: "closes on evidence that the task completed"},
 	{Verb: VerbUnconfirmed, From: []Status{StatusRedriving}, To: []Status{StatusAwaitingOperationalDecision, StatusCompleted}, Does: "ends an observation that saw no outcome"},
 	{Verb: VerbLapse, From: []Status{StatusAuthorized}, To: decided, Does: "takes back an authorisation whose ground has changed"},
+	{Verb: VerbRecheck, From: without(waiting, StatusAuthorized), To: decided, Does: "reads the stores again when that is due and decides anew"},
 }
 
 func without(all []Status, s Status) []Status {
