@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -341,31 +341,37 @@ func TestC51HideIsCappedToWhatIsLeft(t *testing.T) {
 	wantErrors(t, d.Delete(t.Context(), receive(t, d, 1)), nil)
 }
 
-// C51: the arithmetic counts from the request, so a receive that waited for
-// its letters is never judged too young.
+// waiting is a service whose receives take twenty seconds to answer.
+type waiting struct {
+	*sqs.Client
+	clock interface{ Advance(time.Duration) }
+}
+
+func (w waiting) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	out, err := w.Client.ReceiveMessage(ctx, in, o...)
+	w.clock.Advance(20 * time.Second)
+	return out, err
+}
+
+// C51: the arithmetic counts from the request, so a letter whose answer was
+// long under way is never judged too young.
 func TestC51TimeCountsFromTheRequest(t *testing.T) {
 	b := newBench(t)
-	arn := b.queue(t, "dead")
-	b.send(t, arn, &sqs.SendMessageInput{MessageBody: aws.String("x")})
-	start := b.Clock().Now()
-	calls := 0
-	o := b.options(arn)
-	o.Now = func() time.Time { // each look at the clock is a minute later
-		calls++
-		return start.Add(time.Duration(calls) * time.Minute)
-	}
+	o := b.options(b.queue(t, "dead", "VisibilityTimeout", "43200"))
+	o.Client = waiting{b.client, b.Clock()}
+	b.send(t, o.Queue, &sqs.SendMessageInput{MessageBody: aws.String("x")})
 	d, err := awssqs.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls = 0
-	l := receive(t, d, 1)[0]
-	if want := strconv.FormatInt(start.Add(time.Minute).UnixMilli(), 10) + ":"; !strings.HasPrefix(l.Receipt, want) {
-		t.Errorf("receipt %.14s…, want it to begin with the time of the request %s", l.Receipt, want)
+	letters := receive(t, d, 1)
+	if age := b.Clock().Now().Sub(letters[0].ReceivedAt); age > 10*time.Second {
+		t.Errorf("received %v ago, want the time of the answer", age)
 	}
-	if !l.ReceivedAt.Equal(start.Add(2 * time.Minute)) {
-		t.Errorf("received at %v, want the time of the answer", l.ReceivedAt)
-	}
+	// The service refuses a second too much; so this must ask for less.
+	wantErrors(t, d.Hide(t.Context(), letters, 12*time.Hour), nil)
+	b.Clock().Advance(12*time.Hour - 22*time.Second)
+	wantErrors(t, d.Delete(t.Context(), letters), map[int]error{0: awssqs.ErrReceiveOver})
 }
 
 func TestHideGivesBackAtOnceAndRoundsUp(t *testing.T) {
@@ -424,8 +430,42 @@ func TestDeleteOfAForeignReceipt(t *testing.T) {
 	b := newBench(t)
 	d, letters := filled(t, b, 2)
 	letters[0].Receipt = "projects/p/subscriptions/s"
-	wantErrors(t, d.Delete(t.Context(), letters), map[int]error{0: dlqbridge.ErrInvalid})
+	got := d.Delete(t.Context(), letters)
+	wantErrors(t, got, map[int]error{0: dlqbridge.ErrInvalid})
+	if requests := b.entries(t, "DeleteMessageBatch"); len(requests) != 1 || len(requests[0]) != 1 {
+		t.Errorf("requests %v, want one for the one letter that is ours", requests)
+	}
 	wantErrors(t, d.Delete(t.Context(), nil), nil)
+}
+
+// forgetful is a service that does not mention the first entry, once.
+type forgetful struct {
+	*sqs.Client
+	once sync.Once
+}
+
+func (f *forgetful) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	out, err := f.Client.DeleteMessageBatch(ctx, in, o...)
+	f.once.Do(func() { out.Successful = out.Successful[1:] })
+	return out, err
+}
+
+// C02: what an answer does not mention is not taken for done.
+func TestC02DeleteThatIsNotMentionedIsAskedForAgain(t *testing.T) {
+	b := newBench(t)
+	o := b.options(b.queue(t, "dead"))
+	o.Client = &forgetful{Client: b.client}
+	for _, body := range numbered(3) {
+		b.send(t, o.Queue, &sqs.SendMessageInput{MessageBody: &body})
+	}
+	d, err := awssqs.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantErrors(t, d.Delete(t.Context(), receive(t, d, 3)), nil)
+	if got := b.entries(t, "DeleteMessageBatch"); len(got) != 2 || len(got[1]) != 1 {
+		t.Errorf("requests %v, want a second one for the first letter", got)
+	}
 }
 
 // C75: keys that expire in a long run are replaced, and nothing is lost to it.

@@ -186,6 +186,20 @@ func TestC39LostAnswerOfAFIFOQueueIsAskedForAgain(t *testing.T) {
 	}
 }
 
+// The window of the deduplication id is five minutes; a send is not repeated
+// when much of it has gone by.
+func TestC39NoRepeatLateInTheWindow(t *testing.T) {
+	b := newBench(t)
+	o := b.options(b.queue(t, "jobs.fifo", "FifoQueue", "true"))
+	o.Now = func() time.Time { b.Clock().Advance(3 * time.Minute); return b.Clock().Now() }
+	d := must(t)(awssqs.OpenDestination(t.Context(), o))
+	b.fault(t, localstack.Fault{Operation: "SendMessageBatch", Do: localstack.DoDropAfter, Times: -1})
+	wantErrors(t, errorsOf(d.Send(t.Context(), grouped("a"))), map[int]error{0: dlqbridge.ErrUnclear})
+	if n := len(b.requests(t, "SendMessageBatch")); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
 // A refusal after a lost answer does not say that nothing was sent.
 func TestRefusalAfterALostAnswerIsUnclear(t *testing.T) {
 	b := newBench(t)
@@ -355,11 +369,17 @@ func TestC15GroupAndDeduplication(t *testing.T) {
 			t.Errorf("%s: deduplication id %v", kind, entry["MessageDeduplicationId"])
 		}
 	}
+	// A queue that makes ids from contents would take a message without one,
+	// and swallow a deliberate redrive of the same body.
 	b := newBench(t)
+	d := b.destination(t, b.queue(t, "jobs.fifo", "FifoQueue", "true", "ContentBasedDeduplication", "true"))
 	batch := grouped("a", "b", "c")
 	batch[0].DedupID, batch[1].Payload.GroupKey = "", ""
 	invalid := dlqbridge.ErrInvalid
-	wantErrors(t, errorsOf(b.kind(t, "jobs.fifo").Send(t.Context(), batch)), map[int]error{0: invalid, 1: invalid})
+	wantErrors(t, errorsOf(d.Send(t.Context(), batch)), map[int]error{0: invalid, 1: invalid})
+	if got := b.entries(t, "SendMessageBatch"); len(got) != 1 || len(got[0]) != 1 {
+		t.Errorf("requests %v, want one with the one message that is right", got)
+	}
 }
 
 // C09, C10, C14, C17: what was received goes back byte for byte.
