@@ -21,7 +21,7 @@ import (
 // SQS runs the check list for queues on an endpoint, a sub-test per row.
 func SQS(t *testing.T, h Harness) {
 	rows := []map[string]func(*queueBench, *testing.T){
-		sqsQueueRows, sqsMessageRows, sqsReceiveRows, sqsBatchRows, sqsDeadLetterRows, sqsFifoRows, sqsLimitRows,
+		sqsQueueRows, sqsMessageRows, sqsReceiveRows, sqsBatchRows, sqsDeadLetterRows, sqsFifoRows, sqsLimitRows, sqsMoveRows,
 	}
 	for _, group := range rows {
 		for _, name := range slices.Sorted(maps.Keys(group)) {

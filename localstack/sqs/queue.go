@@ -84,9 +84,15 @@ func (q *queue) notify() {
 	}
 }
 
-// tick brings the queue to the present: delays and visibility timeouts that
-// are over end, messages that are too old go.
+// tick brings the queue to the present, and what move tasks bring to it.
 func (q *queue) tick(s *Service, now time.Time) {
+	s.runMoves(now)
+	q.expire(s, now)
+}
+
+// expire ends delays and visibility timeouts that are over and takes out the
+// messages that are too old.
+func (q *queue) expire(s *Service, now time.Time) {
 	for len(q.dues) > 0 && !q.dues[0].due.After(now) {
 		q.makeReady(s, q.dues[0])
 	}

@@ -125,7 +125,10 @@ func (s *Service) receiveMessage(ctx context.Context, in *receiveMessageIn) (*re
 			return q.answer(taken, in), nil
 		}
 		until := deadline
-		if due, any := q.dues.earliest(); any && due.Before(until) {
+		if due, waits := q.dues.earliest(); waits && due.Before(until) {
+			until = due
+		}
+		if due, runs := s.nextMove(); runs && due.Before(until) {
 			until = due
 		}
 		wake := q.wake
@@ -225,7 +228,7 @@ func (s *Service) moveToDeadLetters(from, to *queue, m *message, now time.Time) 
 	moved := &copied
 	moved.sourceARN = from.arn()
 	moved.receivesHere = 0
-	to.tick(s, now)
+	to.expire(s, now)
 	if to.fifo {
 		moved.sentAt, moved.enqueued = now, now
 		moved.dedup = moved.id

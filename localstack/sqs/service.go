@@ -36,6 +36,7 @@ type Service struct {
 	mu      sync.Mutex
 	queues  map[string]*queue
 	deleted map[string]deletion // by name; a name may be used again after a minute
+	moves   []*moveTask         // oldest first
 	order   uint64              // the last position given to a message
 }
 
@@ -102,6 +103,9 @@ var operations = map[string]operation{
 	"DeleteMessageBatch":           decode((*Service).deleteMessageBatch),
 	"ChangeMessageVisibility":      decode((*Service).changeMessageVisibility),
 	"ChangeMessageVisibilityBatch": decode((*Service).changeMessageVisibilityBatch),
+	"StartMessageMoveTask":         decode((*Service).startMessageMoveTask),
+	"ListMessageMoveTasks":         decode((*Service).listMessageMoveTasks),
+	"CancelMessageMoveTask":        decode((*Service).cancelMessageMoveTask),
 }
 
 // decode turns a method on typed requests and answers into an operation.
