@@ -2,15 +2,21 @@ package redrive
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/dlqbridge/dlqbridge"
 )
+
+// Observer is the name under which outcomes are written into history.
+const Observer = "observe"
 
 // ObserveRequest narrows what is observed; zero is everything.
 type ObserveRequest struct {
 	Route string
 	Job   string
-	// IDs names single records.
+	// IDs names single records; they are read consistently, not from the index.
 	IDs []string
 }
 
@@ -28,12 +34,277 @@ type Observed struct {
 // Observe looks once at all records being redriven: it settles sends in doubt
 // by evidence, closes what completed, ends what nobody saw an outcome of, and
 // lets old authorisations lapse. Any number of processes may do it at once.
+//
+// Crash at any point: what was settled is settled, the rest is looked at again.
 func (c *Controller) Observe(ctx context.Context, r ObserveRequest) (Observed, error) {
-	panic("soon")
+	o := observation{Controller: c, windows: map[string]time.Duration{}, seen: Observed{Outcomes: map[dlqbridge.SendOutcome]int{}}}
+	filter := dlqbridge.Filter{Status: []dlqbridge.Status{dlqbridge.StatusRedriving, dlqbridge.StatusAuthorized}, Now: c.clock()}
+	if r.Route != "" {
+		filter.Routes = []string{r.Route}
+	}
+	ids := func(yield func(string, error) bool) {
+		for _, id := range r.IDs {
+			if !yield(id, nil) {
+				return
+			}
+		}
+		if len(r.IDs) > 0 {
+			return
+		}
+		for l, err := range c.o.Index.List(ctx, filter) {
+			if err != nil {
+				yield("", fmt.Errorf("list records: %w", err))
+				return
+			}
+			if !yield(l.Control.ID, nil) {
+				return
+			}
+		}
+	}
+	for chunk, err := range chunks(ids, readChunk) {
+		if err != nil {
+			return o.seen, err
+		}
+		if err := o.look(ctx, chunk, r.Job); err != nil {
+			return o.seen, err
+		}
+	}
+	return o.seen, nil
+}
+
+// observation is one look.
+type observation struct {
+	*Controller
+	windows map[string]time.Duration // by route and destination
+	seen    Observed
+}
+
+func (o *observation) look(ctx context.Context, ids []string, job string) error {
+	controls, err := o.read(ctx, ids)
+	if err != nil {
+		return err
+	}
+	var asks []Ask
+	ns := map[string]int{}
+	now := o.clock()
+	for _, id := range ids {
+		c, ok := controls[id]
+		switch {
+		case !ok:
+		case c.Status == dlqbridge.StatusAuthorized && c.Authorized != nil:
+			if now.Sub(c.Authorized.At) > o.o.AuthorizeTTL {
+				o.lapse(ctx, Lapse(c, Observer, "authorised "+dlqbridge.FormatTime(c.Authorized.At)+", which is too long ago", now))
+				o.seen.Lapsed++
+			}
+		case c.Claim != nil && (job == "" || c.Claim.Job == job):
+			ns[id] = c.Claim.N
+			asks = append(asks, Ask{Control: c})
+		}
+	}
+	notes, err := o.sends(ctx, ns)
+	if err != nil {
+		return err
+	}
+	for i, j := range o.judge(ctx, asks) {
+		c := asks[i].Control
+		note, noted := notes[c.ID]
+		switch {
+		case !noted: // on its way out, or an adopter's business
+			o.seen.Waiting++
+		case j.Err != nil:
+			o.seen.Waiting++
+			o.o.Log.Warn("an outcome could not be judged", "record", c.ID, "error", j.Err)
+		default:
+			if err := o.settle(ctx, c, note, j); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// settle deals with one record that is being redriven.
+func (o *observation) settle(ctx context.Context, c dlqbridge.Control, note dlqbridge.Send, j Judgement) error {
+	if note.Outcome == dlqbridge.OutcomeInDoubt {
+		why := seen(j, note.N)
+		if why == "" && o.completed(note, j) == "" {
+			o.seen.Waiting++
+			o.seen.InDoubt++
+			return nil
+		}
+		if why != "" {
+			note.Outcome, note.Reason = dlqbridge.OutcomeSent, why
+			if err := o.putOne(ctx, c.ID, note); err != nil {
+				return err
+			}
+			o.seen.Outcomes[dlqbridge.OutcomeSent]++
+		}
+	}
+	if why := o.completed(note, j); why != "" {
+		return o.finish(ctx, c, dlqbridge.OutcomeCompleted, j, complete(c, j, dlqbridge.VerbComplete, Observer, why, o.clock()))
+	}
+	window, err := o.window(ctx, c)
+	if err != nil {
+		return err
+	}
+	now := o.clock()
+	// A run that is visibly going will have an outcome; cutting it off would
+	// only make a person look at work in progress.
+	if now.Before(note.At.Add(window)) || j.Context.RunningUntil.After(now) {
+		o.seen.Waiting++
+		return nil
+	}
+	if j.Context.CompletedBy != nil {
+		return o.finish(ctx, c, dlqbridge.OutcomeCompleted, j, complete(c, j, dlqbridge.VerbComplete, Observer, completedWhy(j)+", before this redrive", now))
+	}
+	if route, _ := o.o.Route(c.Route); route.Absence {
+		return o.finish(ctx, c, dlqbridge.OutcomeCompleted, j, complete(c, j, dlqbridge.VerbUnconfirmed, Observer, "by absence: nothing came back within "+window.String(), now))
+	}
+	return o.unconfirmed(ctx, c, window)
+}
+
+// completed says how a store shows that the task completed after this send;
+// empty if none does. The redrive number is the strong form; a time that is
+// later than the send by more than clocks differ is the weak one, and said so.
+func (o *observation) completed(note dlqbridge.Send, j Judgement) string {
+	by := j.Context.CompletedBy
+	switch {
+	case by == nil:
+		return ""
+	case by.RedriveN == note.N:
+		return fmt.Sprintf("%s: run %s completed redrive %d", by.Store, by.Run, note.N)
+	case by.At.After(note.At.Add(o.o.Skew)):
+		return fmt.Sprintf("%s: run %s completed after the send, without its number", by.Store, by.Run)
+	}
+	return ""
+}
+
+// completedWhy is the sentence for a task that a store shows as completed.
+func completedWhy(j Judgement) string {
+	by := j.Context.CompletedBy
+	if by == nil {
+		return "a store shows that the task completed"
+	}
+	return fmt.Sprintf("%s: run %s completed the task", by.Store, by.Run)
+}
+
+// unconfirmed ends an observation without outcome. The record is judged without
+// its claim, so that what it waits with is right for a person.
+func (o *observation) unconfirmed(ctx context.Context, c dlqbridge.Control, window time.Duration) error {
+	j := o.judge(ctx, []Ask{{Control: freed(c)}})[0]
+	if j.Err != nil {
+		o.seen.Waiting++
+		o.o.Log.Warn("an outcome could not be judged", "record", c.ID, "error", j.Err)
+		return nil
+	}
+	return o.finish(ctx, c, dlqbridge.OutcomeUnconfirmed, j, unconfirmed(c, j, Observer, "no outcome within "+window.String(), o.clock()))
+}
+
+// finish writes an outcome: the context first, then the move that names it.
+func (o *observation) finish(ctx context.Context, c dlqbridge.Control, outcome dlqbridge.SendOutcome, j Judgement, s dlqbridge.Step) error {
+	if err := o.putContext(ctx, c.ID, j); err != nil {
+		return err
+	}
+	switch err := o.move(ctx, []dlqbridge.Step{s})[0]; {
+	case err == nil:
+		o.seen.Outcomes[outcome]++
+	case errors.Is(err, dlqbridge.ErrConflict): // intake or another observer was first
+	default:
+		return fmt.Errorf("write the outcome of %s: %w", c.ID, err)
+	}
+	return nil
+}
+
+// window is how long an outcome of a record is waited for.
+func (o *observation) window(ctx context.Context, c dlqbridge.Control) (time.Duration, error) {
+	route, _ := o.o.Route(c.Route)
+	if route.ObserveFor > 0 {
+		return route.ObserveFor, nil
+	}
+	key := c.Route + "\x00" + c.Source
+	if w, ok := o.windows[key]; ok {
+		return w, nil
+	}
+	w := DefaultObserveFor
+	dest, err := o.o.Destination(ctx, c.Route, c.Source)
+	if err == nil {
+		var f dlqbridge.DestinationFacts
+		if f, err = dest.Facts(ctx); err == nil {
+			w = AutoWindow(f)
+		}
+	}
+	// A destination that is gone brings no outcome: the shortest window will do.
+	if err != nil && !errors.Is(err, dlqbridge.ErrNotFound) {
+		return 0, fmt.Errorf("observation window of %s: %w", c.Source, err)
+	}
+	o.windows[key] = w
+	return w, nil
+}
+
+// AutoWindow is how long `auto` observes: 10 m, or as long as the source itself
+// may try a message, if that is longer. Worked: 5 receives with a visibility
+// timeout of 15 m give 75 m.
+func AutoWindow(f dlqbridge.DestinationFacts) time.Duration {
+	return max(DefaultObserveFor, time.Duration(f.MaxReceives)*f.Visibility)
 }
 
 // Wait observes until none of the records is being redriven, or ctx ends. It
-// returns how each ended: the outcome, or in_doubt or sent if it is still open.
+// returns how each ended: its outcome, or in_doubt or sent if it is still open.
+// It does not wait for sends in doubt, which may need a person.
 func (c *Controller) Wait(ctx context.Context, records []string) (map[dlqbridge.SendOutcome]int, error) {
-	panic("soon")
+	for d := time.Second; len(records) > 0; d = min(2*d, maxBackoff) {
+		seen, err := c.Observe(ctx, ObserveRequest{IDs: records})
+		if err != nil && !dlqbridge.Retryable(err) {
+			return nil, err
+		}
+		if err == nil && seen.Waiting == seen.InDoubt || !pause(ctx, d) {
+			break
+		}
+	}
+	finish, cancel := c.finishing(ctx)
+	defer cancel()
+	return c.outcomes(finish, records)
+}
+
+// outcomes counts how the last redrives of records stand.
+func (c *Controller) outcomes(ctx context.Context, records []string) (map[dlqbridge.SendOutcome]int, error) {
+	out := map[dlqbridge.SendOutcome]int{}
+	for len(records) > 0 {
+		chunk := records[:min(readChunk, len(records))]
+		records = records[len(chunk):]
+		controls, err := c.read(ctx, chunk)
+		if err != nil {
+			return out, err
+		}
+		ns := map[string]int{}
+		for _, ctl := range controls {
+			if ctl.Claim != nil {
+				ns[ctl.ID] = ctl.Claim.N
+			}
+		}
+		notes, err := c.sends(ctx, ns)
+		if err != nil {
+			return out, err
+		}
+		for id, ctl := range controls {
+			out[outcome(ctl, notes[id])]++
+		}
+	}
+	return out, nil
+}
+
+func outcome(c dlqbridge.Control, note dlqbridge.Send) dlqbridge.SendOutcome {
+	switch {
+	case c.Claim != nil && note.Outcome == dlqbridge.OutcomeInDoubt:
+		return dlqbridge.OutcomeInDoubt
+	case c.Claim != nil:
+		return dlqbridge.OutcomeSent
+	case c.Status == dlqbridge.StatusCompleted:
+		return dlqbridge.OutcomeCompleted
+	case c.Move.Verb == dlqbridge.VerbUnconfirmed:
+		return dlqbridge.OutcomeUnconfirmed
+	case c.Status == dlqbridge.StatusAuthorized && c.Move.Verb != dlqbridge.VerbAuthorize:
+		return dlqbridge.OutcomeRefused
+	}
+	return dlqbridge.OutcomeRecurred
 }

@@ -1,7 +1,15 @@
 package redrive
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/dlqbridge/dlqbridge"
 )
@@ -64,5 +72,322 @@ type PlannedMember struct {
 
 // Plan says what Run would do. It changes nothing.
 func (c *Controller) Plan(ctx context.Context, r Request) (Plan, error) {
-	panic("soon")
+	r = c.defaults(r)
+	p, err := c.survey(ctx, r, "")
+	if err != nil {
+		return Plan{}, err
+	}
+	plan := Plan{Cause: r.Cause, Rate: r.Rate, Burst: r.Burst, Jobs: []PlannedJob{}, Excluded: p.excluded}
+	for _, t := range p.targets {
+		plan.Excluded = append(plan.Excluded, t.excluded...)
+		if len(t.members) > 0 {
+			plan.Jobs = append(plan.Jobs, PlannedJob{Destination: t.urn, Route: t.route, Members: t.members})
+			plan.Selected += len(t.members)
+		}
+	}
+	if plan.Excluded == nil {
+		plan.Excluded = []dlqbridge.Exclusion{}
+	}
+	text, err := json.Marshal(plan)
+	if err != nil {
+		return Plan{}, fmt.Errorf("hash the plan: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	plan.Hash = hex.EncodeToString(sum[:])
+	return plan, nil
+}
+
+func (c *Controller) defaults(r Request) Request {
+	if r.Rate.Count <= 0 {
+		r.Rate = c.o.Rate
+	}
+	if r.Burst <= 0 {
+		r.Burst = c.o.Burst
+	}
+	if r.Burst <= 0 {
+		r.Burst = r.Rate.DefaultBurst()
+	}
+	if r.MaxInFlight <= 0 {
+		r.MaxInFlight = c.o.MaxInFlight
+	}
+	if r.Policy {
+		r.Actor, r.Fix = PolicyActor, nil
+		if r.Reason == "" {
+			r.Reason = "within policy, after the back-off"
+		}
+	}
+	return r
+}
+
+// survey is a plan in the making.
+type survey struct {
+	targets  []*target
+	excluded []dlqbridge.Exclusion // those without a destination
+	holds    []dlqbridge.Hold
+	seen     map[string]bool
+	now      time.Time
+}
+
+// target is everything that a survey found for one destination.
+type target struct {
+	urn, route string
+	dest       dlqbridge.Destination
+	facts      dlqbridge.DestinationFacts
+	missing    bool
+	candidates []candidate
+	members    []PlannedMember
+	excluded   []dlqbridge.Exclusion
+	// claimed: some records are claimed or in doubt, perhaps by a dead job.
+	claimed bool
+}
+
+// candidate is a member with what its place in the order depends on.
+type candidate struct {
+	PlannedMember
+	deadline, firstSeen, sentAt time.Time
+	place, sequence             string
+}
+
+// survey reads the candidates and decides about each. With only set it looks at
+// one destination.
+func (c *Controller) survey(ctx context.Context, r Request, only string) (*survey, error) {
+	if !r.Cause.Valid() {
+		return nil, fmt.Errorf("cause %q: %w: a job has exactly one cause", r.Cause, dlqbridge.ErrInvalid)
+	}
+	s := &survey{seen: map[string]bool{}, now: c.clock()}
+	var err error
+	if s.holds, err = c.o.Holds.ListHolds(ctx); err != nil {
+		return nil, fmt.Errorf("list holds: %w", err)
+	}
+	filter := dlqbridge.Filter{
+		Causes: []dlqbridge.Cause{r.Cause}, Tenant: r.Tenant, TaskType: r.TaskType, Signature: r.Signature, Now: s.now,
+	}
+	if r.Route != "" {
+		filter.Routes = []string{r.Route}
+	}
+	candidates := func(yield func(string, error) bool) {
+		for _, id := range r.IDs {
+			if !yield(id, nil) {
+				return
+			}
+		}
+		if len(r.IDs) > 0 {
+			return
+		}
+		for l, err := range c.o.Index.List(ctx, filter) {
+			if err != nil {
+				yield("", fmt.Errorf("list records: %w", err))
+				return
+			}
+			if !yield(l.Control.ID, nil) {
+				return
+			}
+		}
+	}
+	for ids, err := range chunks(candidates, readChunk) {
+		if err != nil {
+			return nil, err
+		}
+		if err := c.look(ctx, r, filter, s, ids, only); err != nil {
+			return nil, err
+		}
+	}
+	left := r.Max
+	for _, t := range s.targets {
+		t.order()
+		for _, m := range t.candidates {
+			if r.Max > 0 && left == 0 {
+				break
+			}
+			left--
+			t.members = append(t.members, m.PlannedMember)
+		}
+		t.candidates = nil
+	}
+	return s, nil
+}
+
+// look reads the candidates anew, because the index may lag, and sorts them in.
+func (c *Controller) look(ctx context.Context, r Request, f dlqbridge.Filter, s *survey, ids []string, only string) error {
+	controls, err := c.read(ctx, ids)
+	if err != nil {
+		return err
+	}
+	var asks []Ask
+	var targets []*target
+	ns := map[string]int{}
+	for _, id := range ids {
+		ctl, ok := controls[id]
+		switch {
+		case s.seen[id]:
+			continue // listed twice: it moved in the index meanwhile
+		case !ok && len(r.IDs) > 0:
+			return fmt.Errorf("record %s: %w", id, dlqbridge.ErrNotFound)
+		case !ok:
+			continue
+		case !f.Matches(ctl):
+			if len(r.IDs) > 0 && only == "" {
+				s.excluded = append(s.excluded, unmatched(ctl, r))
+			}
+			continue
+		}
+		s.seen[id] = true
+		t, x, err := c.target(ctx, s, ctl, only)
+		if err != nil {
+			return err
+		}
+		if t == nil {
+			if x != nil && only == "" {
+				s.excluded = append(s.excluded, *x)
+			}
+			continue
+		}
+		if ctl.Claim != nil {
+			ns[id] = ctl.Claim.N
+		}
+		a := Ask{Control: ctl}
+		if ctl.Claim == nil && ctl.Authorized == nil {
+			n := noteFor(ctl, r, s.now)
+			a.Note = &n
+		}
+		asks, targets = append(asks, a), append(targets, t)
+	}
+	notes, err := c.sends(ctx, ns)
+	if err != nil {
+		return err
+	}
+	for i, j := range c.judge(ctx, asks) {
+		if j.Err != nil {
+			return fmt.Errorf("judge %s: %w", asks[i].Control.ID, j.Err)
+		}
+		c.sort(s, targets[i], asks[i].Control, j, r, notes)
+	}
+	return nil
+}
+
+// unmatched says why a record that was named is not one of this request.
+func unmatched(c dlqbridge.Control, r Request) dlqbridge.Exclusion {
+	if c.Status.Closed() {
+		return dlqbridge.Exclusion{ID: c.ID, Reason: dlqbridge.ExcludeClosed, Detail: string(c.Status)}
+	}
+	return dlqbridge.Exclusion{ID: c.ID, Reason: dlqbridge.ExcludeChanged, Detail: fmt.Sprintf("cause %s, route %s: not what was asked for (%s %s)", c.Cause, c.Route, r.Cause, r.Route)}
+}
+
+// target finds where a record belongs. Only transport facts and configuration
+// decide: the letter's own source, which must be the route's where that names
+// one (C44).
+func (c *Controller) target(ctx context.Context, s *survey, ctl dlqbridge.Control, only string) (*target, *dlqbridge.Exclusion, error) {
+	no := func(r dlqbridge.ExcludeReason, detail string) (*target, *dlqbridge.Exclusion, error) {
+		return nil, &dlqbridge.Exclusion{ID: ctl.ID, Reason: r, Detail: detail}, nil
+	}
+	route, ok := c.o.Route(ctl.Route)
+	if !ok {
+		return no(dlqbridge.ExcludeTargetMissing, "route "+ctl.Route+" is not configured")
+	}
+	urn := cmp.Or(ctl.Source, route.Source)
+	switch {
+	case urn == "":
+		return no(dlqbridge.ExcludeTargetMissing, "neither its letter nor its route names a source")
+	case route.Source != "" && urn != route.Source:
+		return no(dlqbridge.ExcludeSourceMismatch, fmt.Sprintf("it came from %s, its route sends to %s", urn, route.Source))
+	case only != "" && urn != only:
+		return nil, nil, nil
+	}
+	for _, t := range s.targets {
+		if t.urn == urn {
+			if t.route != ctl.Route {
+				t.route = ""
+			}
+			return t, nil, nil
+		}
+	}
+	t := &target{urn: urn, route: ctl.Route}
+	var err error
+	if t.dest, err = c.o.Destination(ctx, ctl.Route, urn); err == nil {
+		err = c.again(ctx, func() (err error) { t.facts, err = t.dest.Facts(ctx); return err })
+	}
+	switch {
+	case errors.Is(err, dlqbridge.ErrNotFound):
+		t.missing = true
+	case err != nil:
+		return nil, nil, fmt.Errorf("destination %s: %w", urn, err)
+	}
+	s.targets = append(s.targets, t)
+	return t, nil, nil
+}
+
+// sort puts one record among the members or the excluded of its target.
+func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgement, r Request, notes map[string]dlqbridge.Send) {
+	m := candidate{
+		PlannedMember: PlannedMember{ID: ctl.ID, Version: ctl.Version, Action: j.Decision.Action},
+		deadline:      ctl.Deadline, firstSeen: ctl.FirstSeen,
+		place: j.Arrival.Place, sentAt: j.Arrival.SentAt, sequence: j.Arrival.System["SequenceNumber"],
+	}
+	x := c.planned(s, t, ctl, j, r, notes, &m.PlannedMember)
+	if x == nil && t.missing {
+		x = &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeTargetMissing, Detail: "destination " + t.urn + " does not exist"}
+	}
+	if x == nil {
+		x = held(ctl, s.holds, t.urn, s.now)
+	}
+	if x != nil {
+		t.excluded = append(t.excluded, *x)
+		return
+	}
+	t.candidates = append(t.candidates, m)
+}
+
+func (c *Controller) planned(s *survey, t *target, ctl dlqbridge.Control, j Judgement, r Request, notes map[string]dlqbridge.Send, m *PlannedMember) *dlqbridge.Exclusion {
+	note, noted := notes[ctl.ID]
+	switch {
+	case ctl.Claim != nil && noted && note.Outcome == dlqbridge.OutcomeInDoubt:
+		t.claimed = true
+		// Whether the mark has a place is seen at the gate, where the payload is.
+		_, x := c.mayResend(ctl, note, j, t.facts, true)
+		m.Resend, m.Authorized, m.Action = true, true, note.Action
+		return x
+	case ctl.Claim != nil:
+		t.claimed = true
+		return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeClaimed, Detail: holder(ctl)}
+	case ctl.Authorized != nil:
+		m.Authorized, m.Action = true, ctl.Authorized.Action
+		if old := s.now.Sub(ctl.Authorized.At); old > c.o.AuthorizeTTL {
+			return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeNotAuthorized, Detail: fmt.Sprintf("its authorisation is older than %s", c.o.AuthorizeTTL)}
+		}
+		if x := unsendable(ctl, j, s.now); x != nil {
+			return x
+		}
+		if !j.Stands || j.Decision.Action != ctl.Authorized.Action {
+			return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeChanged, Detail: "the ground of the authorisation has changed"}
+		}
+		return nil
+	}
+	return MayAuthorize(ctl, j, Asking{Actor: r.Actor, Policy: r.Policy, Now: s.now})
+}
+
+// order sorts the candidates: deadlines first, then the oldest. On FIFO the
+// order of arrival goes before everything, since groups must keep theirs.
+func (t *target) order() {
+	slices.SortStableFunc(t.candidates, func(a, b candidate) int {
+		if t.facts.FIFO {
+			return byArrival(a, b)
+		}
+		if a.deadline.IsZero() != b.deadline.IsZero() {
+			if a.deadline.IsZero() {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Or(a.deadline.Compare(b.deadline), a.firstSeen.Compare(b.firstSeen), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// byArrival sorts by sequence number within one dead-letter queue. Numbers of
+// two queues say nothing about each other; the queues then go one by one.
+func byArrival(a, b candidate) int {
+	return cmp.Or(
+		cmp.Compare(a.place, b.place),
+		cmp.Compare(len(a.sequence), len(b.sequence)), cmp.Compare(a.sequence, b.sequence),
+		a.sentAt.Compare(b.sentAt), a.firstSeen.Compare(b.firstSeen), cmp.Compare(a.ID, b.ID),
+	)
 }

@@ -2,6 +2,9 @@ package redrive
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/dlqbridge/dlqbridge"
 )
@@ -10,21 +13,284 @@ import (
 // one job per destination, one after the other. A destination in use by another
 // job is *dlqbridge.LeaseHeldError. When ctx ends it stops claiming, finishes
 // what is under way and leaves the job paused, which is no error.
-func (c *Controller) Run(ctx context.Context, r Request) (Result, error) { panic("soon") }
+func (c *Controller) Run(ctx context.Context, r Request) (Result, error) {
+	r = c.defaults(r)
+	s, err := c.survey(ctx, r, "")
+	if err != nil {
+		return Result{}, err
+	}
+	res := Result{Jobs: []string{}, Excluded: []dlqbridge.Exclusion{}, Outcomes: map[dlqbridge.SendOutcome]int{}}
+	res.Excluded = append(res.Excluded, s.excluded...)
+	for _, t := range s.targets {
+		if len(t.members) == 0 && !t.claimed || t.missing || ctx.Err() != nil {
+			res.Excluded = append(res.Excluded, t.excluded...)
+			continue
+		}
+		if err := c.runTarget(ctx, r, t, &res); err != nil {
+			return res, err
+		}
+	}
+	return res, nil
+}
+
+// runTarget runs the part of a request that goes to one destination.
+func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *Result) error {
+	id := "j_" + dlqbridge.NewToken()
+	j, last, err := c.take(ctx, t.urn, id)
+	if err != nil {
+		if _, ok := errors.AsType[*dlqbridge.LeaseHeldError](err); ok && len(t.members) == 0 {
+			res.Excluded = append(res.Excluded, t.excluded...) // their claims are of a living job
+			return nil
+		}
+		return err
+	}
+	return c.underLease(ctx, j, last, t, r.Rate, r.Burst, r.Actor, id, func(changed bool) (*runner, error) {
+		if changed { // what a dead job held is free now, or in doubt
+			s, err := c.survey(ctx, r, t.urn)
+			if err != nil {
+				return nil, err
+			}
+			t.members, t.excluded = nil, nil
+			for _, again := range s.targets {
+				t.members, t.excluded = again.members, again.excluded
+			}
+		}
+		members, left, err := c.grant(ctx, r, t.members)
+		t.excluded = append(t.excluded, left...)
+		res.Excluded = append(res.Excluded, t.excluded...)
+		if err != nil || len(members) == 0 {
+			return nil, err
+		}
+		now := c.clock()
+		job := dlqbridge.Job{
+			ID: id, Version: 1, State: dlqbridge.JobRunning, Cause: r.Cause, Destination: t.urn, Route: t.route,
+			Fix: r.Fix, By: r.Actor, Why: r.Reason, Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight,
+			Created: now, Selected: len(members),
+		}
+		// Crash in the middle of it: the job item is written last, so there is no
+		// job, and its members stay authorised for the next run.
+		if err := c.again(ctx, func() error { return c.o.Jobs.CreateJob(ctx, job, members) }); err != nil {
+			return nil, fmt.Errorf("make job %s: %w", id, err)
+		}
+		return c.runner(j, t, job), nil
+	}, res)
+}
+
+// underLease adopts what the last holder left, asks prepare for the runner (nil:
+// nothing to send), runs it, and gives the lease back.
+func (c *Controller) underLease(ctx context.Context, j *journal, last dlqbridge.Lease, t *target, rate dlqbridge.Rate, burst int, by dlqbridge.Actor, job string, prepare func(changed bool) (*runner, error), res *Result) error {
+	j.pace = newPace(c.o.Now, rate, burst, last.NextFree, !clean(last))
+	j.start(ctx)
+	err := func() error {
+		a := &adopter{Controller: c, journal: j, dest: t.facts, by: by.String(), job: job}
+		changed, err := a.adopt(ctx, last)
+		if err != nil {
+			return fmt.Errorf("take over what job %s left: %w", last.Job, err)
+		}
+		run, err := prepare(changed)
+		if err != nil || run == nil {
+			return err
+		}
+		run.run(ctx)
+		finish, cancel := c.finishing(ctx)
+		defer cancel()
+		err = run.end(finish)
+		if run.stopped().kind == haltCancelled {
+			if lapsed := c.lapseAll(finish, run.job); lapsed != nil {
+				err = errors.Join(err, lapsed)
+			}
+		}
+		run.into(res)
+		return err
+	}()
+	finish, cancel := c.finishing(ctx)
+	defer cancel()
+	return errors.Join(err, j.release(finish))
+}
+
+func (c *Controller) runner(j *journal, t *target, job dlqbridge.Job) *runner {
+	r := &runner{
+		Controller: c, dest: t.dest, facts: t.facts, journal: j, pace: j.pace, job: job, began: c.clock(),
+		wrote: c.clock(), outcomes: map[dlqbridge.SendOutcome]int{},
+		size: max(1, min(j.pace.batch(), job.MaxInFlight)),
+	}
+	if t.facts.BatchCount > 0 {
+		r.size = min(r.size, t.facts.BatchCount)
+	}
+	group := r.groups
+	if !t.facts.FIFO {
+		group = nil
+	}
+	// Members are read while the job runs, under a context of their own: what
+	// was handed out is finished even if the caller stops.
+	r.lineup = newLineup(c.o.Jobs.Members(context.Background(), job.ID, 0), group)
+	return r
+}
+
+// groups finds the group of each member from its payload.
+func (r *runner) groups(ctx context.Context, members []dlqbridge.Member) (map[string]string, error) {
+	controls, err := r.read(ctx, idsOf(members))
+	if err != nil {
+		return nil, err
+	}
+	var asks []Ask
+	for _, m := range members {
+		if c, ok := controls[m.ID]; ok {
+			asks = append(asks, Ask{Control: c})
+		}
+	}
+	payloads, err := r.payloads(ctx, asks)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for id, p := range payloads {
+		out[id] = p.GroupKey
+	}
+	return out, nil
+}
+
+// into adds what the job did to the result.
+func (r *runner) into(res *Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if res.Job == "" {
+		res.Job = r.job.ID
+	}
+	res.Jobs = append(res.Jobs, r.job.ID)
+	res.Selected += r.job.Selected
+	res.Sent += r.outcomes[dlqbridge.OutcomeSent] + r.already
+	res.Excluded = append(res.Excluded, r.excluded...)
+	res.Records = append(res.Records, r.sent...)
+	for o, n := range r.outcomes {
+		res.Outcomes[o] += n
+	}
+	if res.State == "" || res.State == dlqbridge.JobDone {
+		res.State, res.Reason = r.job.State, r.job.Reason
+	}
+}
 
 // Continue sends what a paused job, or one whose process died, has left.
-func (c *Controller) Continue(ctx context.Context, job string, by dlqbridge.Actor, reason string) (Result, error) {
-	panic("soon")
+func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor, reason string) (Result, error) {
+	res := Result{Jobs: []string{}, Excluded: []dlqbridge.Exclusion{}, Outcomes: map[dlqbridge.SendOutcome]int{}}
+	job, err := c.o.Jobs.Job(ctx, id)
+	if err != nil {
+		return res, fmt.Errorf("job %s: %w", id, err)
+	}
+	if job.State == dlqbridge.JobDone || job.State == dlqbridge.JobCancelled {
+		return res, fmt.Errorf("job %s is %s: %w: what is left needs a new run", id, job.State, dlqbridge.ErrInvalid)
+	}
+	t := &target{urn: job.Destination, route: job.Route}
+	if t.dest, err = c.o.Destination(ctx, job.Route, job.Destination); err == nil {
+		t.facts, err = t.dest.Facts(ctx)
+	}
+	if err != nil {
+		return res, fmt.Errorf("destination %s: %w", job.Destination, err)
+	}
+	j, last, err := c.take(ctx, t.urn, id)
+	if err != nil {
+		return res, err
+	}
+	err = c.underLease(ctx, j, last, t, job.Rate, job.Burst, by, id, func(bool) (*runner, error) {
+		moved, err := c.moveJob(ctx, id, func(job *dlqbridge.Job) error {
+			if job.State == dlqbridge.JobDone || job.State == dlqbridge.JobCancelled {
+				return fmt.Errorf("job %s is %s: %w", id, job.State, dlqbridge.ErrInvalid)
+			}
+			job.State, job.Reason, job.Ended = dlqbridge.JobRunning, said("continued", by, reason), time.Time{}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		return c.runner(j, t, moved), nil
+	}, &res)
+	return res, err
 }
 
 // Pause stops a job after the batches under way; Continue goes on. The process
 // that runs it sees this within one batch, wherever it runs.
-func (c *Controller) Pause(ctx context.Context, job string, by dlqbridge.Actor, reason string) (dlqbridge.Job, error) {
-	panic("soon")
+func (c *Controller) Pause(ctx context.Context, id string, by dlqbridge.Actor, reason string) (dlqbridge.Job, error) {
+	return c.moveJob(ctx, id, func(job *dlqbridge.Job) error {
+		if job.State != dlqbridge.JobRunning {
+			return fmt.Errorf("job %s is %s: %w: only a running job can be paused", id, job.State, dlqbridge.ErrInvalid)
+		}
+		job.State, job.Reason = dlqbridge.JobPaused, said("paused", by, reason)
+		return nil
+	})
 }
 
 // Cancel ends a job after the batches under way; the authorisations of what was
 // not sent lapse, so that it can be selected again.
-func (c *Controller) Cancel(ctx context.Context, job string, by dlqbridge.Actor, reason string) (dlqbridge.Job, error) {
-	panic("soon")
+func (c *Controller) Cancel(ctx context.Context, id string, by dlqbridge.Actor, reason string) (dlqbridge.Job, error) {
+	job, err := c.moveJob(ctx, id, func(job *dlqbridge.Job) error {
+		if job.State == dlqbridge.JobDone || job.State == dlqbridge.JobCancelled {
+			return fmt.Errorf("job %s is %s: %w: it has ended", id, job.State, dlqbridge.ErrInvalid)
+		}
+		job.State, job.Reason, job.Ended = dlqbridge.JobCancelled, said("cancelled", by, reason), c.clock()
+		return nil
+	})
+	if err != nil {
+		return job, err
+	}
+	// The job may have no process any more, so this one takes back what is left.
+	// A living one does the same at its end; each record is moved by one of them.
+	return job, c.lapseAll(ctx, job)
+}
+
+// said is the reason of a job's state with who gave it.
+func said(what string, by dlqbridge.Actor, reason string) string {
+	text := what + " by " + by.String()
+	if reason != "" {
+		text += ": " + reason
+	}
+	return dlqbridge.CutText(text, dlqbridge.MaxReason)
+}
+
+// moveJob changes a job item, again where somebody else moved it first.
+func (c *Controller) moveJob(ctx context.Context, id string, change func(*dlqbridge.Job) error) (dlqbridge.Job, error) {
+	for try := 1; ; try++ {
+		job, err := c.o.Jobs.Job(ctx, id)
+		if err != nil {
+			return job, fmt.Errorf("job %s: %w", id, err)
+		}
+		if err := change(&job); err != nil {
+			return job, err
+		}
+		job.Version++
+		err = c.o.Jobs.MoveJob(ctx, job)
+		if err == nil {
+			return job, nil
+		}
+		again := errors.Is(err, dlqbridge.ErrConflict) || dlqbridge.Retryable(err) || errors.Is(err, dlqbridge.ErrUnclear)
+		if !again || try >= c.o.Tries || !pause(ctx, c.backoff(try)) {
+			return job, fmt.Errorf("move job %s: %w", id, err)
+		}
+	}
+}
+
+// lapseAll takes back the authorisations that a cancelled job's members still
+// have from the time when it was made.
+func (c *Controller) lapseAll(ctx context.Context, job dlqbridge.Job) error {
+	for chunk, err := range chunks(c.o.Jobs.Members(ctx, job.ID, 0), readChunk) {
+		if err != nil {
+			return fmt.Errorf("members of job %s: %w", job.ID, err)
+		}
+		controls, err := c.read(ctx, idsOf(chunk))
+		if err != nil {
+			return err
+		}
+		var steps []dlqbridge.Step
+		for _, m := range chunk {
+			ctl := controls[m.ID]
+			if ctl.Status == dlqbridge.StatusAuthorized && ctl.Authorized != nil && !ctl.Authorized.At.After(job.Created) {
+				steps = append(steps, Lapse(ctl, job.By.String(), "job "+job.ID+" was cancelled", c.clock()))
+			}
+		}
+		for i, err := range c.move(ctx, steps) {
+			if err != nil && !errors.Is(err, dlqbridge.ErrConflict) {
+				return fmt.Errorf("take back the authorisation of %s: %w", steps[i].From.ID, err)
+			}
+		}
+	}
+	return nil
 }

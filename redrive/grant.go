@@ -1,0 +1,115 @@
+package redrive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// noteFor is the note of a run's authorisation of one record. Its name follows
+// from its content, so that a run that is started again writes the same.
+func noteFor(c dlqbridge.Control, r Request, now time.Time) dlqbridge.Note {
+	fix := ""
+	if r.Fix != nil {
+		fix = r.Fix.String()
+	}
+	return dlqbridge.Note{
+		Name: dlqbridge.Fingerprint("authorize", c.ID, fmt.Sprint(c.Version), r.Actor.String(), r.Actor.Note, r.Reason, fix, dlqbridge.FormatTime(now)),
+		At:   now, Actor: r.Actor, Verb: dlqbridge.VerbAuthorize,
+		Reason: dlqbridge.CutText(r.Reason, dlqbridge.MaxReason), Fix: r.Fix, Approval: !r.Policy,
+	}
+}
+
+// grant authorises, in the caller's name and with the caller's fix, those
+// planned members that nobody has authorised yet, and freezes the selection.
+//
+// Crash before a grant: the record is as it was; note and context are named by
+// nobody. After it and before the job is made: the record is authorised and
+// the next run picks it up as such.
+func (c *Controller) grant(ctx context.Context, r Request, planned []PlannedMember) ([]dlqbridge.Member, []dlqbridge.Exclusion, error) {
+	var members []dlqbridge.Member
+	var left []dlqbridge.Exclusion
+	for len(planned) > 0 && ctx.Err() == nil {
+		chunk := planned[:min(readChunk, len(planned))]
+		planned = planned[len(chunk):]
+		granted, x, err := c.grantChunk(ctx, r, chunk)
+		if err != nil {
+			return nil, nil, err
+		}
+		left = append(left, x...)
+		for _, m := range chunk { // in the plan's order
+			if v, ok := granted[m.ID]; ok {
+				members = append(members, dlqbridge.Member{ID: m.ID, Version: v})
+			}
+		}
+	}
+	return members, left, ctx.Err()
+}
+
+// grantChunk returns the version that each granted member has now.
+func (c *Controller) grantChunk(ctx context.Context, r Request, chunk []PlannedMember) (map[string]int, []dlqbridge.Exclusion, error) {
+	granted := map[string]int{}
+	var ids []string
+	for _, m := range chunk {
+		if m.Authorized {
+			granted[m.ID] = m.Version
+		} else {
+			ids = append(ids, m.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return granted, nil, nil
+	}
+	controls, err := c.read(ctx, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	var left []dlqbridge.Exclusion
+	var asks []Ask
+	now := c.clock()
+	for _, m := range chunk {
+		ctl, ok := controls[m.ID]
+		switch {
+		case m.Authorized:
+		case !ok || ctl.Version != m.Version:
+			left = append(left, dlqbridge.Exclusion{ID: m.ID, Reason: dlqbridge.ExcludeChanged, Detail: "it was moved after it was planned"})
+		default:
+			n := noteFor(ctl, r, now)
+			asks = append(asks, Ask{Control: ctl, Note: &n})
+		}
+	}
+	var evidence []dlqbridge.Evidence
+	var steps []dlqbridge.Step
+	for i, j := range c.judge(ctx, asks) {
+		ctl, note := asks[i].Control, *asks[i].Note
+		if j.Err != nil {
+			return nil, nil, fmt.Errorf("judge %s: %w", ctl.ID, j.Err)
+		}
+		if x := MayAuthorize(ctl, j, Asking{Actor: r.Actor, Policy: r.Policy, Now: now}); x != nil {
+			left = append(left, *x)
+			continue
+		}
+		evidence = append(evidence, dlqbridge.Evidence{Record: ctl.ID, Item: j.Context}, dlqbridge.Evidence{Record: ctl.ID, Item: note})
+		steps = append(steps, Grant(ctl, j, note, now))
+	}
+	// Evidence first, then the move that names it.
+	for i, err := range c.put(ctx, evidence) {
+		if err != nil {
+			return nil, nil, fmt.Errorf("keep why %s is authorised: %w", evidence[i].Record, err)
+		}
+	}
+	for i, err := range c.move(ctx, steps) {
+		switch id := steps[i].From.ID; {
+		case err == nil:
+			granted[id] = steps[i].To.Version
+		case errors.Is(err, dlqbridge.ErrConflict):
+			left = append(left, dlqbridge.Exclusion{ID: id, Reason: dlqbridge.ExcludeClaimed, Detail: "somebody else moved it first"})
+		default:
+			return nil, nil, fmt.Errorf("authorise %s: %w", id, err)
+		}
+	}
+	return granted, left, nil
+}

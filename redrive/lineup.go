@@ -1,0 +1,136 @@
+package redrive
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// lineup hands out a job's members in batches. On a FIFO destination it keeps
+// each group in order: a batch holds one member of a group at most (SQS may
+// refuse one entry of a request and take the next), the next one of a group
+// waits for the last, and when one could not be sent the rest of its group is
+// blocked. Other groups go on. Only one goroutine asks for batches.
+type lineup struct {
+	next func() (dlqbridge.Member, error, bool)
+	stop func()
+	// group finds the groups of members; nil on standard destinations.
+	group   func(ctx context.Context, members []dlqbridge.Member) (map[string]string, error)
+	ended   bool
+	waiting []queued
+
+	mu   sync.Mutex
+	busy map[string]bool
+	// blocked is the record that could not be sent, by group.
+	blocked map[string]string
+	freed   chan struct{}
+}
+
+// queued is a member with its group.
+type queued struct {
+	dlqbridge.Member
+	group string
+}
+
+// lineupWindow is how many members of a FIFO job are looked at at once, so that
+// one long group does not hold up all others.
+const lineupWindow = 500
+
+func newLineup(members iter.Seq2[dlqbridge.Member, error], group func(context.Context, []dlqbridge.Member) (map[string]string, error)) *lineup {
+	next, stop := iter.Pull2(members)
+	return &lineup{
+		next: next, stop: stop, group: group,
+		busy: map[string]bool{}, blocked: map[string]string{}, freed: make(chan struct{}),
+	}
+}
+
+// batch returns the next at most n members and those blocked meanwhile; none of
+// both is the end. It waits while only members of busy groups are left.
+func (l *lineup) batch(ctx context.Context, n int) (out []queued, blocked []dlqbridge.Exclusion, err error) {
+	for {
+		if err := l.fill(ctx, n); err != nil {
+			return nil, nil, err
+		}
+		l.mu.Lock()
+		var rest []queued
+		for _, q := range l.waiting {
+			culprit, isBlocked := l.blocked[q.group]
+			switch {
+			case isBlocked:
+				blocked = append(blocked, dlqbridge.Exclusion{ID: q.ID, Reason: dlqbridge.ExcludeOrderBlocked, Detail: "waits for " + culprit + " of its group"})
+			case len(out) < n && !l.busy[q.group]:
+				if l.group != nil {
+					l.busy[q.group] = true
+				}
+				out = append(out, q)
+			default:
+				rest = append(rest, q)
+			}
+		}
+		l.waiting = rest
+		freed := l.freed
+		l.mu.Unlock()
+		if len(out) > 0 || len(blocked) > 0 || len(rest) == 0 {
+			return out, blocked, nil
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+// fill reads members until there are enough to choose from.
+func (l *lineup) fill(ctx context.Context, n int) error {
+	want := n
+	if l.group != nil {
+		want = lineupWindow
+	}
+	for !l.ended && len(l.waiting) < want {
+		var read []dlqbridge.Member
+		for len(read) < min(readChunk, want-len(l.waiting)) {
+			m, err, ok := l.next()
+			if !ok {
+				l.ended = true
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("read the job's members: %w", err)
+			}
+			read = append(read, m)
+		}
+		var groups map[string]string
+		if l.group != nil && len(read) > 0 {
+			var err error
+			if groups, err = l.group(ctx, read); err != nil {
+				return err
+			}
+		}
+		for _, m := range read {
+			l.waiting = append(l.waiting, queued{m, groups[m.ID]})
+		}
+	}
+	return nil
+}
+
+// finished gives the groups of a batch free. failed lists those of its members
+// that could not be sent: their groups are blocked.
+func (l *lineup) finished(batch []queued, failed map[string]bool) {
+	if l.group == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, q := range batch {
+		delete(l.busy, q.group)
+		if failed[q.ID] {
+			l.blocked[q.group] = q.ID
+		}
+	}
+	close(l.freed)
+	l.freed = make(chan struct{})
+}

@@ -1,0 +1,67 @@
+package redrive
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// maxMark bounds the mark's value: it must leave room in the smallest queue.
+const maxMark = 1024
+
+// deadLetterMarks is how the names of the attributes start that Pub/Sub adds to
+// a dead-lettered message; they are not the producer's.
+const deadLetterMarks = "CloudPubSubDeadLetterSource"
+
+// marked returns the payload as it is sent: the producer's bytes without a
+// provider's dead-letter marks, and our one mark if it has a place. A mark from
+// an earlier redrive is replaced. Without a place the message goes unmarked.
+func marked(p dlqbridge.Payload, m dlqbridge.Mark, provider dlqbridge.Provider, maxAttributes int) (dlqbridge.Payload, bool) {
+	p = p.Without(dlqbridge.MarkName)
+	if provider == dlqbridge.PubSub {
+		for _, a := range p.Attributes {
+			if strings.HasPrefix(a.Name, deadLetterMarks) {
+				p = p.Without(a.Name)
+			}
+		}
+	}
+	if maxAttributes > 0 && len(p.Attributes) >= maxAttributes {
+		return p, false
+	}
+	return p.With(dlqbridge.Attribute{Name: dlqbridge.MarkName, Type: "String", Value: markValue(m)}), true
+}
+
+// markValue writes a mark as compact JSON; too long a one drops the key, then
+// the checkpoint, which only help people and can be read elsewhere.
+func markValue(m dlqbridge.Mark) []byte {
+	if !sendable(m.Idem) {
+		m.Idem = ""
+	}
+	if !sendable(m.From) {
+		m.From = ""
+	}
+	value := encode(m)
+	if len(value) > maxMark {
+		m.Idem = ""
+		value = encode(m)
+	}
+	if len(value) > maxMark {
+		m.From = ""
+		value = encode(m)
+	}
+	return value
+}
+
+func encode(m dlqbridge.Mark) []byte {
+	value, err := json.Marshal(m)
+	if err != nil { // texts and a number
+		panic(err)
+	}
+	return value
+}
+
+// sendable says whether SQS takes the text inside an attribute: U+FFFE and
+// U+FFFF are refused and JSON does not escape them (SendMessage, "valid
+// characters", read 2026-11).
+func sendable(s string) bool { return !strings.ContainsAny(s, "\uFFFE\uFFFF") }

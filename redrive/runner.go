@@ -1,0 +1,328 @@
+package redrive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// runner runs one job: it owns the job's lease while it does.
+type runner struct {
+	*Controller
+	dest    dlqbridge.Destination
+	facts   dlqbridge.DestinationFacts
+	journal *journal
+	pace    *pace
+	lineup  *lineup
+	began   time.Time
+	// size is how many messages go in one batch at most.
+	size        int
+	endClaiming context.CancelFunc
+
+	mu       sync.Mutex
+	job      dlqbridge.Job // as last read or written
+	halted   halt
+	missing  bool      // the destination does not exist
+	wrote    time.Time // when the job was last written
+	excluded []dlqbridge.Exclusion
+	sent     []string
+	outcomes map[dlqbridge.SendOutcome]int
+	already  int // sent earlier, by this same job
+}
+
+// halt is why a runner stops before its members are through.
+type halt struct {
+	kind   haltKind
+	reason string
+}
+
+type haltKind int
+
+const (
+	haltNone      haltKind = iota
+	haltContext            // the process was asked to stop
+	haltPaused             // an operator paused the job
+	haltCancelled          // an operator cancelled it
+	haltFailed             // it cannot go on
+	haltLost               // the lease is gone; nothing more may be sent
+)
+
+// stop ends claiming; what is under way is finished. The gravest reason stands.
+func (r *runner) stop(kind haltKind, reason string) {
+	r.mu.Lock()
+	if kind > r.halted.kind {
+		r.halted = halt{kind, reason}
+	}
+	r.mu.Unlock()
+	r.endClaiming()
+}
+
+func (r *runner) stopped() halt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.halted
+}
+
+// run sends all members and returns when everything is noted.
+func (r *runner) run(ctx context.Context) {
+	claiming, end := context.WithCancel(ctx)
+	r.endClaiming = end
+	defer end()
+	defer context.AfterFunc(ctx, func() { r.stop(haltContext, "interrupted; continue sends what is left") })()
+
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-r.journal.lost:
+			r.stop(haltLost, "the lease was lost to another job or could not be renewed")
+		case <-over:
+		}
+	})
+	defer watch.Wait()
+	defer close(over)
+
+	defer r.lineup.stop()
+	defer r.drain(ctx)
+	slots := make(chan struct{}, max(1, min(dlqbridge.MaxOpenBatches, r.job.MaxInFlight/r.size)))
+	var open sync.WaitGroup
+	defer open.Wait()
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-claiming.Done():
+			return
+		}
+		batch, blocked, err := r.lineup.batch(claiming, r.size)
+		if err != nil {
+			if claiming.Err() == nil {
+				r.stop(haltFailed, err.Error())
+			}
+			return
+		}
+		for _, x := range blocked {
+			r.exclude(x)
+		}
+		if len(batch) == 0 {
+			if len(blocked) > 0 {
+				<-slots
+				continue
+			}
+			return
+		}
+		if r.pace.admit(claiming, len(batch)) != nil {
+			return
+		}
+		open.Go(func() {
+			defer func() { <-slots }()
+			failed := r.process(claiming, batch)
+			r.lineup.finished(batch, failed)
+			r.progress(ctx)
+		})
+	}
+}
+
+// process takes one batch from gate to note and returns the members that were
+// not sent for a reason of their own, which block their groups.
+func (r *runner) process(ctx context.Context, batch []queued) map[string]bool {
+	admitted := len(batch)
+	defer func() { r.pace.withdraw(admitted) }()
+	failed := map[string]bool{}
+	items, left, err := r.gate(ctx, batch)
+	if err != nil {
+		if ctx.Err() == nil {
+			r.fail(err)
+		}
+		for _, q := range batch {
+			failed[q.ID] = true
+			r.leave(q.ID)
+		}
+		return failed
+	}
+	for _, x := range left {
+		failed[x.ID] = true
+		r.exclude(x)
+	}
+	for _, piece := range cut(items, r.size, r.facts) {
+		use := min(admitted, len(piece))
+		admitted -= use
+		for id := range r.send(ctx, piece, use) {
+			failed[id] = true
+		}
+	}
+	return failed
+}
+
+// fail ends the job for a reason that concerns all members.
+func (r *runner) fail(err error) {
+	switch {
+	case errors.Is(err, errLost):
+		r.stop(haltLost, err.Error())
+	case errors.Is(err, dlqbridge.ErrNotFound):
+		r.mu.Lock()
+		r.missing = true
+		r.mu.Unlock()
+		r.stop(haltFailed, "the destination does not exist: "+err.Error())
+	case errors.Is(err, dlqbridge.ErrDenied):
+		r.stop(haltFailed, "access denied: "+err.Error())
+	case errors.Is(err, dlqbridge.ErrCredentials):
+		r.stop(haltFailed, "no valid credentials: "+err.Error())
+	default:
+		r.stop(haltFailed, err.Error())
+	}
+}
+
+// leave lists a member that was not sent because its destination is missing;
+// where the job stops for another reason the members simply wait for the next.
+func (r *runner) leave(id string) {
+	r.mu.Lock()
+	missing := r.missing
+	r.mu.Unlock()
+	if missing {
+		r.exclude(dlqbridge.Exclusion{ID: id, Reason: dlqbridge.ExcludeTargetMissing, Detail: "the destination does not exist"})
+	}
+}
+
+// drain lists what was not even looked at before the destination was found missing.
+func (r *runner) drain(ctx context.Context) {
+	r.mu.Lock()
+	missing := r.missing
+	r.mu.Unlock()
+	for missing && ctx.Err() == nil {
+		batch, blocked, err := r.lineup.batch(ctx, readChunk)
+		if err != nil || len(batch)+len(blocked) == 0 {
+			return
+		}
+		for _, q := range batch {
+			r.leave(q.ID)
+		}
+		for _, x := range blocked {
+			r.leave(x.ID)
+		}
+		r.lineup.finished(batch, nil)
+	}
+}
+
+func (r *runner) exclude(x dlqbridge.Exclusion) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.excluded = append(r.excluded, x)
+}
+
+func (r *runner) count(o dlqbridge.SendOutcome, id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcomes[o]++
+	if o == dlqbridge.OutcomeSent {
+		r.sent = append(r.sent, id)
+	}
+}
+
+// writeEvery is how often a running job's numbers are written: often enough for
+// somebody who watches, too seldom to count among the calls.
+const writeEvery = 5 * time.Second
+
+// progress tells the caller, and now and then the job item, how far it is.
+func (r *runner) progress(ctx context.Context) {
+	r.mu.Lock()
+	now := r.clock()
+	p := r.report(now)
+	job := r.counted()
+	write := now.Sub(r.wrote) >= writeEvery && r.halted.kind == haltNone
+	if write {
+		r.wrote = now
+	}
+	r.o.Progress(p)
+	r.mu.Unlock()
+	if !write {
+		return
+	}
+	job.Version++
+	switch err := r.o.Jobs.MoveJob(ctx, job); {
+	case err == nil:
+		r.seenJob(job)
+	case errors.Is(err, dlqbridge.ErrConflict): // an operator moved it: the next gate sees
+	default:
+		r.o.Log.Warn("the job's progress could not be written", "job", job.ID, "error", err)
+	}
+}
+
+func (r *runner) report(now time.Time) Progress {
+	p := Progress{
+		Job: r.job.ID, Destination: r.job.Destination, State: r.job.State, Reason: r.halted.reason, Selected: r.job.Selected,
+		Sent: r.outcomes[dlqbridge.OutcomeSent] + r.already, InDoubt: r.outcomes[dlqbridge.OutcomeInDoubt], Excluded: len(r.excluded),
+	}
+	if took := now.Sub(r.began).Seconds(); took > 0 {
+		p.PerSecond = float64(r.outcomes[dlqbridge.OutcomeSent]) / took
+	}
+	return p
+}
+
+// counted is the job with its numbers of now.
+func (r *runner) counted() dlqbridge.Job {
+	job := r.job
+	job.Sent = r.outcomes[dlqbridge.OutcomeSent] + r.already
+	job.InDoubt = r.outcomes[dlqbridge.OutcomeInDoubt]
+	job.Excluded = len(r.excluded)
+	return job
+}
+
+// seenJob takes over a newer state of the job.
+func (r *runner) seenJob(job dlqbridge.Job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if job.Version > r.job.Version {
+		r.job = job
+	}
+}
+
+// end writes how the job ended. An operator's pause or cancel stands. A runner
+// that lost its lease writes nothing: another one may be running the same job.
+func (r *runner) end(ctx context.Context) error {
+	h := r.stopped()
+	if h.kind == haltLost {
+		return fmt.Errorf("job %s: %w", r.job.ID, errLost)
+	}
+	for {
+		r.mu.Lock()
+		job := r.counted()
+		r.mu.Unlock()
+		switch h.kind {
+		case haltNone:
+			job.State, job.Reason, job.Ended = dlqbridge.JobDone, "", r.clock()
+		case haltContext:
+			if job.State == dlqbridge.JobRunning {
+				job.State, job.Reason = dlqbridge.JobPaused, h.reason
+			}
+		case haltFailed:
+			if job.State != dlqbridge.JobCancelled {
+				job.State, job.Reason, job.Ended = dlqbridge.JobFailed, dlqbridge.CutText(h.reason, dlqbridge.MaxReason), r.clock()
+			}
+		case haltPaused, haltCancelled, haltLost:
+		}
+		job.Version++
+		err := r.again(ctx, func() error { return r.o.Jobs.MoveJob(ctx, job) })
+		if err == nil {
+			r.seenJob(job)
+			r.mu.Lock()
+			r.o.Progress(r.report(r.clock()))
+			r.mu.Unlock()
+			return nil
+		}
+		if !errors.Is(err, dlqbridge.ErrConflict) {
+			return fmt.Errorf("end job %s: %w", job.ID, err)
+		}
+		var now dlqbridge.Job
+		if err := r.again(ctx, func() (err error) { now, err = r.o.Jobs.Job(ctx, job.ID); return err }); err != nil {
+			return fmt.Errorf("end job %s: %w", job.ID, err)
+		}
+		if now.Version < job.Version { // not even the lost write is there
+			return fmt.Errorf("end job %s: %w", job.ID, err)
+		}
+		r.seenJob(now)
+	}
+}
