@@ -282,13 +282,14 @@ func wideName(it item) string {
 func timesOf(c *dlqbridge.Control) []*time.Time {
 	list := []*time.Time{
 		&c.FirstSeen, &c.LastSeen, &c.Deadline, &c.ValidUntil, &c.LostAt, &c.TriageBy, &c.NotBefore,
-		&c.RecheckAt, &c.LastSend, &c.ClosedAt, &c.Move.At, nil, nil,
+		&c.RecheckAt, &c.LastSend, &c.ClosedAt, &c.Move.At, nil, nil, nil,
 	}
 	if c.Authorized != nil {
 		list[11] = &c.Authorized.At
 	}
 	if c.Claim != nil {
 		list[12] = &c.Claim.Until
+		list[13] = &c.Claim.Before
 	}
 	return list
 }
