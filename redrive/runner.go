@@ -162,11 +162,6 @@ func (r *runner) fail(err error) {
 	switch {
 	case errors.Is(err, errLost):
 		r.stop(haltLost, err.Error())
-	case errors.Is(err, dlqbridge.ErrNotFound):
-		r.mu.Lock()
-		r.missing = true
-		r.mu.Unlock()
-		r.stop(haltFailed, "the destination does not exist: "+err.Error())
 	case errors.Is(err, dlqbridge.ErrDenied):
 		r.stop(haltFailed, "access denied: "+err.Error())
 	case errors.Is(err, dlqbridge.ErrCredentials):
@@ -174,6 +169,17 @@ func (r *runner) fail(err error) {
 	default:
 		r.stop(haltFailed, err.Error())
 	}
+}
+
+// unusable ends the job because its destination takes nothing from us (C76).
+func (r *runner) unusable(err error) {
+	if errors.Is(err, dlqbridge.ErrNotFound) {
+		r.mu.Lock()
+		r.missing = true
+		r.mu.Unlock()
+		err = fmt.Errorf("the destination does not exist: %w", err)
+	}
+	r.fail(err)
 }
 
 // leave lists a member that was not sent because its destination is missing;

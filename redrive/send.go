@@ -236,7 +236,7 @@ func (d *delivery) request(ctx context.Context, piece []item, try int, deadline 
 			again = append(again, it)
 		case errors.Is(err, dlqbridge.ErrNotFound), errors.Is(err, dlqbridge.ErrDenied):
 			// Not this message's fault: it holds for all of them (C76).
-			d.fail(err)
+			d.unusable(err)
 			d.giveUp(ctx, []item{it}, try, "the destination cannot be used")
 			d.leave(it.control.ID)
 		case it.unclear: // refused now, but an earlier try may be out
