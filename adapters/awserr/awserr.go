@@ -182,7 +182,7 @@ func neverSent(err error) error {
 // out. A failed condition decides over everything else: trying the same again
 // cannot help.
 func cancellation(err *types.TransactionCanceledException) error {
-	worst := error(dlqbridge.ErrThrottled)
+	worst := dlqbridge.ErrThrottled
 	for _, reason := range err.CancellationReasons {
 		if reason.Code == nil || *reason.Code == "None" {
 			continue

@@ -69,7 +69,7 @@ func only(t *testing.T, err, want error) {
 		dlqbridge.ErrNotFound, dlqbridge.ErrExists, dlqbridge.ErrConflict, dlqbridge.ErrThrottled, dlqbridge.ErrUnavailable,
 		dlqbridge.ErrCredentials, dlqbridge.ErrDenied, dlqbridge.ErrTooLarge, dlqbridge.ErrInvalid, dlqbridge.ErrUnclear,
 	} {
-		if got := errors.Is(err, m); got != (m == want) {
+		if got := errors.Is(err, m); got != errors.Is(want, m) {
 			t.Errorf("errors.Is(%q, %q) = %v, want meaning %q", err, m, got, want)
 		}
 	}

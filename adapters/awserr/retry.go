@@ -20,8 +20,7 @@ const (
 	// DefaultCredentialsFor is how long new credentials are waited for: those
 	// who rotate a file write it within seconds.
 	DefaultCredentialsFor = 30 * time.Second
-	// credentialsBase doubles up to DefaultMax.
-	credentialsBase = time.Second
+	credentialsBase       = time.Second // doubles up to DefaultMax
 )
 
 // Policy says how a call is tried again. The zero value is a good one.

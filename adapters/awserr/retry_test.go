@@ -55,7 +55,7 @@ func TestRetryNeverRepeatsWhatMayHaveHappened(t *testing.T) {
 	calls := 0
 	p := noted(&waits)
 	p.Repeatable = true
-	if awserr.Retry(context.Background(), p, failing(dlqbridge.ErrUnclear, &calls)); calls != awserr.DefaultTries {
+	if err := awserr.Retry(context.Background(), p, failing(dlqbridge.ErrUnclear, &calls)); err == nil || calls != awserr.DefaultTries {
 		t.Errorf("repeatable call with a lost answer: %d calls", calls)
 	}
 }

@@ -17,7 +17,7 @@ const maxText = 400
 // describe is the cause in a form that is safe to show: what was tried, the
 // service's code, its request id, and its message where that cannot hold a
 // secret.
-func describe(err error, meaning error) string {
+func describe(err, meaning error) string {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok || api.ErrorCode() == "" {
 		return clean(err.Error())

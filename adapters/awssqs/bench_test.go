@@ -226,7 +226,7 @@ func outgoing(bodies ...string) []dlqbridge.Outgoing {
 	return out
 }
 
-// numbered makes n texts: "m0", "m1", …
+// numbered makes n texts: "m0", "m1" and so on.
 func numbered(n int) []string {
 	out := make([]string, n)
 	for i := range out {

@@ -55,8 +55,9 @@ func (d *DeadLetters) keepRetention(a attributes) {
 }
 
 // Receive implements dlqbridge.DeadLetters. It waits whole seconds, from one
-// to twenty. A throttled receive is tried again; a queue at its in-flight
-// limit answers ErrInFlightLimit at once.
+// to twenty. A throttled receive is tried again; one whose answer was lost is
+// the caller's to repeat (ErrUnclear), and a queue at its in-flight limit
+// answers ErrInFlightLimit at once.
 func (d *DeadLetters) Receive(ctx context.Context, limit int, wait time.Duration) ([]dlqbridge.Letter, error) {
 	poll := min(max(wait.Truncate(time.Second), minPoll), maxPoll)
 	in := &sqs.ReceiveMessageInput{
@@ -67,10 +68,11 @@ func (d *DeadLetters) Receive(ctx context.Context, limit int, wait time.Duration
 		MessageAttributeNames:       []string{"All"},
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
 	}
+	// Not Repeatable: a service that does not answer is for the caller to know
+	// of soon, who receives again anyway. Letters in an answer that was lost
+	// come again after their visibility timeout.
 	p := d.o.Retry
-	// A receive whose answer was lost took letters that nobody has; the next
-	// one takes others, and those come again after their visibility timeout.
-	p.Repeatable = true
+	p.Repeatable = false
 	var letters []dlqbridge.Letter
 	var full error
 	err := awserr.Retry(ctx, p, func(ctx context.Context) error {

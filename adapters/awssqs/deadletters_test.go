@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/awserr"
 	"github.com/dlqbridge/dlqbridge/adapters/awssqs"
 	"github.com/dlqbridge/dlqbridge/localstack"
 )
@@ -111,9 +112,9 @@ func TestC44SourceIsWhatTheTransportSays(t *testing.T) {
 	})
 	count := map[string]int{}
 	for _, l := range receive(t, b.open(t, dlq), 11) {
-		count[string(l.Payload.Body)+" from "+l.Source]++
+		count[string(l.Payload.Body)+"@"+l.Source]++
 	}
-	want := map[string]int{"mail from " + mail: 5, "invoice from " + invoice: 5, "by hand from ": 1}
+	want := map[string]int{"mail@" + mail: 5, "invoice@" + invoice: 5, "by hand@": 1}
 	if diff := cmp.Diff(want, count); diff != "" {
 		t.Errorf("sources (-want +got):\n%s", diff)
 	}
@@ -206,6 +207,25 @@ func TestReceiveTriesAThrottledCallAgain(t *testing.T) {
 	}
 }
 
+// A lost answer is reported at once; its letters come again by themselves.
+func TestReceiveReportsALostAnswer(t *testing.T) {
+	b := newBench(t)
+	o := b.options(b.queue(t, "dead", "VisibilityTimeout", "30"))
+	o.Retry.Repeatable = true
+	d, err := awssqs.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.send(t, o.Queue, &sqs.SendMessageInput{MessageBody: aws.String("x")})
+	b.fault(t, localstack.Fault{Operation: "ReceiveMessage", Do: localstack.DoDropAfter})
+	if _, err := d.Receive(t.Context(), 10, 0); !errors.Is(err, dlqbridge.ErrUnclear) || len(b.requests(t, "ReceiveMessage")) != 1 {
+		t.Errorf("error %v after %d requests", err, len(b.requests(t, "ReceiveMessage")))
+	}
+	b.Clock().Advance(31 * time.Second)
+	receive(t, d, 1)
+}
+
+// filled makes a dead-letter queue with n letters and receives them all.
 func filled(t *testing.T, b *bench, n int, settings ...string) (*awssqs.DeadLetters, []dlqbridge.Letter) {
 	t.Helper()
 	name := "dead"
@@ -469,31 +489,40 @@ func TestC02DeleteThatIsNotMentionedIsAskedForAgain(t *testing.T) {
 }
 
 // C75: keys that expire in a long run are replaced, and nothing is lost to it.
+// The client's own provider is told, of whichever kind it is.
 func TestC75NewCredentialsArePickedUp(t *testing.T) {
-	b := newBench(t)
-	arn := b.queue(t, "dead")
-	b.send(t, arn, &sqs.SendMessageInput{MessageBody: aws.String("x")})
 	loads := 0
-	cfg := b.AWSConfig()
-	cfg.Credentials = aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	chain := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		loads++
 		return aws.Credentials{AccessKeyID: "key" + strconv.Itoa(loads), SecretAccessKey: "s"}, nil
-	}))
-	o := b.options(arn)
-	o.Client = sqs.NewFromConfig(cfg)
-	d, err := awssqs.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.fault(t, localstack.Fault{Operation: "ReceiveMessage", Do: localstack.DoError, Code: "ExpiredToken", Status: 403, Times: 3})
-	letters := receive(t, d, 1)
-	if loads != 4 {
-		t.Errorf("credentials were got %d times, want once and after each refusal", loads)
-	}
-	b.fault(t, localstack.Fault{Operation: "DeleteMessageBatch", Do: localstack.DoError, Code: "ExpiredTokenException", Status: 403, Times: -1})
-	wantErrors(t, d.Delete(t.Context(), letters), map[int]error{0: dlqbridge.ErrCredentials})
-	if n := len(b.requests(t, "DeleteMessageBatch")); n < 3 || n > 20 {
-		t.Errorf("%d tries, want a few", n)
+	})
+	for name, provider := range map[string]aws.CredentialsProvider{
+		"the SDK's cache": aws.NewCredentialsCache(chain),
+		"ours":            &awserr.Credentials{Load: func(context.Context) (aws.CredentialsProvider, error) { return chain, nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loads = 0
+			b := newBench(t)
+			o := b.options(b.queue(t, "dead"))
+			b.send(t, o.Queue, &sqs.SendMessageInput{MessageBody: aws.String("x")})
+			cfg := b.AWSConfig()
+			cfg.Credentials = provider
+			o.Client = sqs.NewFromConfig(cfg)
+			d, err := awssqs.Open(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.fault(t, localstack.Fault{Operation: "ReceiveMessage", Do: localstack.DoError, Code: "ExpiredToken", Status: 403, Times: 3})
+			letters := receive(t, d, 1)
+			if loads != 4 {
+				t.Errorf("credentials were got %d times, want once and after each refusal", loads)
+			}
+			b.fault(t, localstack.Fault{Operation: "DeleteMessageBatch", Do: localstack.DoError, Code: "ExpiredTokenException", Status: 403, Times: -1})
+			wantErrors(t, d.Delete(t.Context(), letters), map[int]error{0: dlqbridge.ErrCredentials})
+			if n := len(b.requests(t, "DeleteMessageBatch")); n < 3 || n > 20 {
+				t.Errorf("%d tries, want a few", n)
+			}
+		})
 	}
 }
 

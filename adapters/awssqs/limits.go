@@ -20,19 +20,19 @@ const (
 	// MaxInFlightTime is how long one receive can hide a message, extensions
 	// included (page "Amazon SQS visibility timeout"): 43,200 s.
 	MaxInFlightTime = 12 * time.Hour
-	// maxPoll is the longest a receive can wait (page "Amazon SQS short and
+	// The longest a receive can wait is maxPoll (page "Amazon SQS short and
 	// long polling"); minPoll is ours: shorter is a short poll.
 	maxPoll = 20 * time.Second
 	minPoll = time.Second
-	// maxIDLength of a group or deduplication id, and maxNameLength of an
-	// attribute's name or type (pages "SendMessage" and "Amazon SQS message
-	// metadata"), in characters.
+	// Most characters: maxIDLength of a group or deduplication id, and
+	// maxNameLength of an attribute's name or type (pages "SendMessage" and
+	// "Amazon SQS message metadata").
 	maxIDLength   = 128
 	maxNameLength = 256
-	// dedupWindow is how long a FIFO queue swallows repeats (page "Exactly-once
+	// How long a FIFO queue swallows repeats is dedupWindow (page "Exactly-once
 	// processing in Amazon SQS").
 	dedupWindow = 5 * time.Minute
-	// maxSourcesPage of ListDeadLetterSourceQueues (page of that name).
+	// The largest page of ListDeadLetterSourceQueues (page of that name).
 	maxSourcesPage = 1000
 )
 
@@ -41,10 +41,10 @@ const (
 	// DefaultCallTimeout bounds one request, so that a connection that went
 	// silent cannot hold a worker for ever; SQS answers within a second or two.
 	DefaultCallTimeout = 30 * time.Second
-	// leaseMargin is kept from the twelve hours: a request is on its way for a
-	// moment, and one that asks for a second too much is refused.
+	// The leaseMargin is kept from the twelve hours: a request is on its way
+	// for a moment, and one that asks for a second too much is refused.
 	leaseMargin = 5 * time.Second
-	// fifoSendTries is how often a send to a FIFO queue is made in all when
+	// How often (fifoSendTries) a send to a FIFO queue is made in all when
 	// answers get lost.
 	fifoSendTries = 3
 )
