@@ -147,6 +147,7 @@ var motoSQS = map[string]string{
 	"forbidden characters are refused":                           "accepts them",
 	"numbers must be numbers":                                    "accepts any text as a Number",
 	"ten attributes are accepted, eleven refused":                "accepts eleven",
+	"a long poll learns that the queue is deleted":               "sleeps on if the poll was there first",
 	"a message that is not in flight cannot be hidden":           "accepts it",
 	"an old handle of a standard queue deletes nothing":          "deletes with any handle",
 	"waits and timeouts of a receive are checked":                "accepts unknown system attribute names",
