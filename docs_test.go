@@ -12,7 +12,7 @@ import (
 var (
 	linkPattern  = regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
 	goRunPattern = regexp.MustCompile(`go (?:run|build -o \w+) (\./[\w./-]+)`)
-	seedPattern  = regexp.MustCompile(`--seed ([\w./-]+)`)
+	seedPattern  = regexp.MustCompile(`--seed ([\w/-]+\.[\w./-]+)`)
 )
 
 func documents(t *testing.T) map[string]string {
