@@ -99,12 +99,15 @@ func (s *Store) sweep(ctx context.Context, id string) error {
 	defer cancel()
 	atVersion := item{":v": number(int64(c.Version))}
 	err = s.update(ctx, update{
-		table: s.records, key: controlKey(id), expression: "SET #s = :s, #b = :b", condition: "#v = :v",
-		names:  map[string]string{"#s": attrSweep, "#b": attrBusy, "#v": attrVersion},
-		values: item{":v": atVersion[":v"], ":s": text(newToken()), ":b": text(keyTime(s.now().Add(2 * sweepFor)))},
+		table: s.records, key: controlKey(id), expression: "SET #s = :s, #b = :b",
+		condition: "#v = :v AND (attribute_not_exists(#b) OR #b <= :now OR #s = :s)", // #s = :s is our own first try
+		names:     map[string]string{"#s": attrSweep, "#b": attrBusy, "#v": attrVersion},
+		values: item{
+			":v": atVersion[":v"], ":s": text(newToken()), ":now": text(keyTime(s.now())), ":b": text(keyTime(s.now().Add(2 * sweepFor))),
+		},
 	})
 	if isRefused(err) {
-		return nil // moved meanwhile; if it is closed still, it is in the index again
+		return nil // another sweep is at it, or it moved; if it is closed still, it is in the index again
 	}
 	if err != nil {
 		return err
