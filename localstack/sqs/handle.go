@@ -117,13 +117,13 @@ func (q *queue) changeVisibility(handle string, timeout *int, now time.Time) *wi
 	case m.state != inFlight:
 		return refuse("MessageNotInflight", "The specified message isn't in flight.")
 	}
-	until := now.Add(time.Duration(*timeout) * time.Second)
-	// Page "Amazon SQS visibility timeout": twelve hours in total, counted
-	// from the receive; what is too long is refused, not cut.
-	if until.After(m.received.Add(maxVisibility * time.Second)) {
+	// Page "Amazon SQS visibility timeout": twelve hours in total, counted in
+	// whole seconds from the receive; what is too long is refused, not cut.
+	spent := int(now.Sub(m.received) / time.Second)
+	if spent+*timeout > maxVisibility {
 		return badParameter(*timeout, "VisibilityTimeout", "Total VisibilityTimeout for the message is beyond the limit [%d seconds].", maxVisibility)
 	}
 	q.touched(m)
-	q.postpone(m, until)
+	q.postpone(m, now.Add(time.Duration(*timeout)*time.Second))
 	return nil
 }
