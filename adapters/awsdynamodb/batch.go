@@ -146,13 +146,18 @@ func permanent(err error) bool {
 // getAll reads items of the records table consistently. What does not exist or
 // has expired is absent.
 func (s *Store) getAll(ctx context.Context, keys []key) (map[key]item, error) {
+	return s.getFrom(ctx, s.records, keys)
+}
+
+// getFrom is getAll for either table.
+func (s *Store) getFrom(ctx context.Context, table string, keys []key) (map[key]item, error) {
 	keys = slices.Clone(keys)
 	slices.SortFunc(keys, func(a, b key) int { return slices.Compare([]string{a.pk, a.sk}, []string{b.pk, b.sk}) })
 	keys = slices.Compact(keys) // a batch must not name a key twice
 	batches := slices.Collect(slices.Chunk(keys, maxBatchReads))
 	found := make([]map[key]item, len(batches))
 	errs := make([]error, len(batches))
-	s.parallel(len(batches), func(b int) { found[b], errs[b] = s.getBatch(ctx, batches[b]) })
+	s.parallel(len(batches), func(b int) { found[b], errs[b] = s.getBatch(ctx, table, batches[b]) })
 	all := make(map[key]item, len(keys))
 	for _, f := range found {
 		maps.Copy(all, f)
@@ -161,7 +166,7 @@ func (s *Store) getAll(ctx context.Context, keys []key) (map[key]item, error) {
 }
 
 // getBatch reads at most maxBatchReads keys.
-func (s *Store) getBatch(ctx context.Context, keys []key) (map[key]item, error) {
+func (s *Store) getBatch(ctx context.Context, table string, keys []key) (map[key]item, error) {
 	found := make(map[key]item, len(keys))
 	errs := awserr.RetryEach(ctx, s.repeatable(), len(keys), func(ctx context.Context, positions []int) []error {
 		errs := make([]error, len(positions))
@@ -171,22 +176,22 @@ func (s *Store) getBatch(ctx context.Context, keys []key) (map[key]item, error) 
 			request.Keys = append(request.Keys, keys[p].attributes())
 			position[keys[p]] = n
 		}
-		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{s.records: request}})
+		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{table: request}})
 		if err != nil {
-			err = fail("BatchGetItem", s.records, fmt.Sprintf("%s and %d more", keys[positions[0]], len(positions)-1), err)
+			err = fail("BatchGetItem", table, fmt.Sprintf("%s and %d more", keys[positions[0]], len(positions)-1), err)
 			for n := range errs {
 				errs[n] = err
 			}
 			return errs
 		}
-		for _, it := range out.Responses[s.records] {
+		for _, it := range out.Responses[table] {
 			if !s.gone(it) {
 				found[keyOf(it)] = it
 			}
 		}
-		for _, k := range out.UnprocessedKeys[s.records].Keys {
+		for _, k := range out.UnprocessedKeys[table].Keys {
 			if n, ok := position[keyOf(k)]; ok {
-				errs[n] = fail("BatchGetItem", s.records, keyOf(k).String(), fmt.Errorf("%w: handed back as unprocessed", dlqbridge.ErrThrottled))
+				errs[n] = fail("BatchGetItem", table, keyOf(k).String(), fmt.Errorf("%w: handed back as unprocessed", dlqbridge.ErrThrottled))
 			}
 		}
 		return errs

@@ -176,6 +176,48 @@ func (s *Store) Payload(ctx context.Context, id, arrival string) (dlqbridge.Payl
 	if len(chunks) == 0 {
 		return dlqbridge.Payload{}, fmt.Errorf("%w: the payload of arrival %s of record %s in table %s", dlqbridge.ErrNotFound, arrival, id, s.payloads)
 	}
+	return joinPayload(id, arrival, chunks)
+}
+
+// Payloads implements dlqbridge.PayloadReader: first the first chunk of each,
+// which says how many there are, then the others. A payload that is not whole
+// is absent.
+func (s *Store) Payloads(ctx context.Context, arrivals map[string]string) (map[string]dlqbridge.Payload, error) {
+	var keys []key
+	for id, arrival := range arrivals {
+		keys = append(keys, chunkKey(id, arrival, 0))
+	}
+	chunks, err := s.getFrom(ctx, s.payloads, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read payloads: %w", err)
+	}
+	keys = nil
+	for id, arrival := range arrivals {
+		for n := 1; n < int(numberOf(chunks[chunkKey(id, arrival, 0)], attrTotal)); n++ {
+			keys = append(keys, chunkKey(id, arrival, n))
+		}
+	}
+	more, err := s.getFrom(ctx, s.payloads, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read payloads: %w", err)
+	}
+	maps.Copy(chunks, more)
+	out := make(map[string]dlqbridge.Payload, len(arrivals))
+	for id, arrival := range arrivals {
+		if chunks[chunkKey(id, arrival, 0)] == nil {
+			continue
+		}
+		// One that is not whole stops no other; Payload says what is wrong with it.
+		if p, err := joinPayload(id, arrival, chunks); err == nil {
+			out[id] = p
+		}
+	}
+	return out, nil
+}
+
+// joinPayload puts an arrival's chunks together and holds them against the
+// hash that was stored with them.
+func joinPayload(id, arrival string, chunks map[key]item) (dlqbridge.Payload, error) {
 	broken := func(format string, args ...any) (dlqbridge.Payload, error) {
 		return dlqbridge.Payload{}, &IncompletePayloadError{id, arrival, fmt.Sprintf(format, args...)}
 	}
