@@ -1,0 +1,136 @@
+package awsdynamodb_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/localstack"
+)
+
+const destination = "arn:aws:sqs:us-east-1:123456789012:orders"
+
+func lease(token string, until time.Time) dlqbridge.Lease {
+	return dlqbridge.Lease{Destination: destination, Job: "j_" + token, Holder: "host-" + token, Token: token, Until: until, SendDeadline: 10 * time.Second}
+}
+
+func TestALeaseHasOneHolderAtATime(t *testing.T) {
+	b := open(t)
+	l, err := b.Lease(t.Context(), destination)
+	must(t, err)
+	diff(t, "never taken", dlqbridge.Lease{}, l)
+
+	a := lease("a", b.at().Add(30*time.Second))
+	previous, err := b.Take(t.Context(), a)
+	must(t, err)
+	diff(t, "before the first", dlqbridge.Lease{}, previous)
+	_, err = b.Take(t.Context(), lease("b", b.at().Add(time.Minute)))
+	held, ok := errors.AsType[*dlqbridge.LeaseHeldError](err)
+	if !ok {
+		t.Fatalf("got %v, want *LeaseHeldError", err)
+	}
+	diff(t, "held", &dlqbridge.LeaseHeldError{Destination: destination, Job: "j_a", Holder: "host-a", Until: a.Until}, held)
+
+	a.Batches = map[string]dlqbridge.Batch{"b1": {At: b.at(), Members: []dlqbridge.BatchMember{{ID: "r_1", N: 2}}}}
+	a.NextFree = b.at().Add(1234567 * time.Nanosecond)
+	must(t, b.Keep(t.Context(), a))
+	l, err = b.Lease(t.Context(), destination)
+	must(t, err)
+	diff(t, "kept", a, l)
+
+	b.cloud.Clock().Advance(30*time.Second - time.Millisecond)
+	if _, err = b.Take(t.Context(), lease("b", b.at().Add(time.Minute))); err == nil {
+		t.Fatal("taken before its end")
+	}
+	b.cloud.Clock().Advance(time.Millisecond)
+	previous, err = b.Take(t.Context(), lease("b", b.at().Add(time.Minute)))
+	must(t, err)
+	diff(t, "taken over", a, previous)
+	if err := b.Keep(t.Context(), a); !errors.Is(err, dlqbridge.ErrConflict) {
+		t.Errorf("the old holder: got %v, want ErrConflict", err)
+	}
+	must(t, b.Release(t.Context(), a)) // no error, and no effect
+	l, err = b.Lease(t.Context(), destination)
+	must(t, err)
+	if l.Token != "b" || len(l.Batches) != 1 || !l.NextFree.Equal(a.NextFree) {
+		t.Errorf("got %+v; want b's, with what a left", l)
+	}
+}
+
+func TestAReleasedLeaseKeepsPaceAndOpenBatches(t *testing.T) {
+	b := open(t)
+	a := lease("a", b.at().Add(time.Hour))
+	_, err := b.Take(t.Context(), a)
+	must(t, err)
+	a.Batches = map[string]dlqbridge.Batch{"b1": {At: b.at(), Members: []dlqbridge.BatchMember{{ID: "r_1", N: 1}}}}
+	a.NextFree = b.at().Add(time.Second)
+	must(t, b.Keep(t.Context(), a))
+	must(t, b.Release(t.Context(), dlqbridge.Lease{Destination: destination, Token: "a"}))
+	must(t, b.Release(t.Context(), a))
+	if err := b.Keep(t.Context(), a); !errors.Is(err, dlqbridge.ErrConflict) {
+		t.Errorf("got %v, want ErrConflict", err)
+	}
+	want := a
+	want.Token, want.Until = "", time.Time{}
+	got, err := b.Lease(t.Context(), destination)
+	must(t, err)
+	diff(t, "released", want, got)
+	previous, err := b.Take(t.Context(), lease("c", b.at().Add(time.Hour)))
+	must(t, err)
+	diff(t, "taken again", want, previous)
+}
+
+func TestLostAnswersAboutALeaseAreSettled(t *testing.T) {
+	b := open(t)
+	a := lease("a", b.at().Add(time.Hour))
+	b.fault(t, localstack.Fault{Operation: "PutItem", Do: localstack.DoDropAfter})
+	_, err := b.Take(t.Context(), a)
+	must(t, err)
+	for _, do := range []string{localstack.DoDropAfter, localstack.DoDropBefore, localstack.DoThrottle} {
+		b.fault(t, localstack.Fault{Operation: "UpdateItem", Do: do})
+		a.NextFree = a.NextFree.Add(time.Second)
+		must(t, b.Keep(t.Context(), a))
+	}
+	b.fault(t, localstack.Fault{Operation: "UpdateItem", Do: localstack.DoDropAfter})
+	must(t, b.Release(t.Context(), a))
+}
+
+func TestOfManyTakersOneWins(t *testing.T) {
+	b := open(t)
+	var mu sync.Mutex
+	var takers sync.WaitGroup
+	won := 0
+	for n := range 20 {
+		takers.Go(func() {
+			_, err := b.another(t).Take(t.Context(), lease(fmt.Sprint(n), b.at().Add(time.Hour)))
+			_, held := errors.AsType[*dlqbridge.LeaseHeldError](err)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				won++
+			} else if !held {
+				t.Error(err)
+			}
+		})
+	}
+	takers.Wait()
+	if won != 1 {
+		t.Errorf("%d won", won)
+	}
+}
+
+func TestALeaseWithoutNameOrTokenIsRefused(t *testing.T) {
+	b := open(t)
+	for _, l := range []dlqbridge.Lease{{Token: "a"}, {Destination: destination}} {
+		if _, err := b.Take(t.Context(), l); !errors.Is(err, dlqbridge.ErrInvalid) {
+			t.Errorf("got %v, want ErrInvalid", err)
+		}
+	}
+	if err := b.Keep(t.Context(), dlqbridge.Lease{Destination: destination}); !errors.Is(err, dlqbridge.ErrConflict) {
+		t.Errorf("got %v, want ErrConflict", err)
+	}
+	must(t, b.Release(t.Context(), dlqbridge.Lease{Destination: destination}))
+}
