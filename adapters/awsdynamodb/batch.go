@@ -20,7 +20,7 @@ import (
 const (
 	maxBatchWrites = 25
 	maxBatchReads  = 100
-	// maxBatchBytes leaves room within 16 MB for base64, which makes payload
+	// MaxBatchBytes leaves room within 16 MB for base64, which makes payload
 	// chunks a third larger on their way.
 	maxBatchBytes = 11 << 20
 )
@@ -108,7 +108,9 @@ func (s *Store) putBatch(ctx context.Context, writes []write, batch []int, errs 
 		if permanent(err) {
 			// One bad item, or a missing right on one table, refuses the whole
 			// batch: alone, only the culprit fails.
-			s.parallel(len(batch), func(n int) { errs[batch[n]] = s.put(ctx, writes[batch[n]]) })
+			for _, i := range batch {
+				errs[i] = s.put(ctx, writes[i])
+			}
 			return
 		}
 		for _, i := range batch {

@@ -23,7 +23,8 @@ type condition struct {
 func (s *Store) absent() condition {
 	return condition{
 		"attribute_not_exists(#pk) OR #ex <= :now",
-		map[string]string{"#pk": attrPK, "#ex": attrExpires}, item{":now": expiry(s.now())},
+		map[string]string{"#pk": attrPK, "#ex": attrExpires},
+		item{":now": expiry(s.now())},
 	}
 }
 

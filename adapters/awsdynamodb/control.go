@@ -216,7 +216,7 @@ func (s *Store) controlDoc(it item, c dlqbridge.Control) *controlDoc {
 // errWide says that the texts of a control item stand in an item of their own.
 var errWide = errors.New("texts stand apart")
 
-// decodeControl reads a control item. wide is the item of its texts; where it
+// decodeControl reads a control item. Wide is the item of its texts; where it
 // is needed and nil, the error is errWide.
 func decodeControl(it, wide item) (dlqbridge.Control, error) {
 	d := controlDoc{texts: &texts{}}

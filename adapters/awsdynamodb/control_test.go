@@ -141,7 +141,8 @@ func TestAnOrdinaryRecordNeedsNoSecondItem(t *testing.T) {
 func TestKeyTimesSortAsTimesDo(t *testing.T) {
 	plus2 := time.FixedZone("", 2*3600)
 	times := []time.Time{
-		{}, earliest, time.Date(2026, 1, 1, 12, 0, 28, 991e6, time.UTC), time.Date(2026, 1, 1, 12, 0, 29, 0, time.UTC),
+		{},
+		earliest, time.Date(2026, 1, 1, 12, 0, 28, 991e6, time.UTC), time.Date(2026, 1, 1, 12, 0, 29, 0, time.UTC),
 		time.Date(2026, 1, 1, 14, 0, 29, 17e6, plus2), time.Date(2026, 1, 1, 12, 0, 29, 100e6, time.UTC), latest, time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
 	for i := range times[1:] {

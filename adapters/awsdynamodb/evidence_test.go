@@ -12,32 +12,26 @@ import (
 	"github.com/dlqbridge/dlqbridge/localstack"
 )
 
-func yes() *bool { t := true; return &t }
-
-func count(n int) *int { return &n }
-
-func ref(s string) *string { return &s }
-
 // evidence is one item of every type, full to the brim.
 func evidence(id string) []dlqbridge.Evidence {
 	task := dlqbridge.Task{
 		TaskID: "task-1", RunID: "run-1", TaskType: "invoice.create", Tenant: "acme", IdempotencyKey: "k-1", Deadline: start.Add(time.Hour),
-		ValidUntil: start.Add(2 * time.Hour), Attempts: count(3), MaxAttempts: count(5), Versions: dlqbridge.Versions{Agent: "1", Model: "m", Prompt: "p", Workflow: "w", Policy: "x"},
+		ValidUntil: start.Add(2 * time.Hour), Attempts: new(3), MaxAttempts: new(5), Versions: dlqbridge.Versions{Agent: "1", Model: "m", Prompt: "p", Workflow: "w", Policy: "x"},
 		Tools: []string{"charge_card"}, CostUSD: "0.42", OriginEvent: "e", ExpectedResult: "r",
 	}
 	failure := dlqbridge.Failure{
 		Cause: dlqbridge.CauseAmbiguousEffect, Lane: dlqbridge.LaneUncertainState, Phase: "during_call", Step: "0003#charge", Tool: "charge_card",
-		Dependency: "payments", Code: "ETIMEDOUT", Message: "took too long", Retryable: yes(), Signature: "sg_1",
+		Dependency: "payments", Code: "ETIMEDOUT", Message: "took too long", Retryable: new(true), Signature: "sg_1",
 		Attempts: []dlqbridge.Attempt{{Run: "run-1", At: start, Code: "ETIMEDOUT"}}, Rule: "r1",
 	}
-	findings := []dlqbridge.Finding{{Store: "ledger", Step: "0003#charge", Run: "run-1", State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound, AsOf: start, Receipt: ref("rc"), Detail: "d"}}
+	findings := []dlqbridge.Finding{{Store: "ledger", Step: "0003#charge", Run: "run-1", State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound, AsOf: start, Receipt: new("rc"), Detail: "d"}}
 	return []dlqbridge.Evidence{
 		{Record: id, Item: dlqbridge.StoredPayload{Arrival: "aaaabbbbccccddddeeeeffff", Payload: dlqbridge.Payload{
 			Body: []byte("{\"n\":12345678901234567890}\x00\xff"), GroupKey: "g",
 			Attributes: []dlqbridge.Attribute{{Name: "a", Type: "Binary.x", Value: []byte{0, 255}}, {Name: "b", Type: "Number", Value: []byte("1e400")}},
 		}}},
 		{Record: id, Item: dlqbridge.Arrival{
-			Key: "aaaabbbbccccddddeeeeffff", Place: "arn:dlq", MessageID: "m-1", Source: "arn:q", Deliveries: count(5), SentAt: start, LostAt: start.Add(time.Hour),
+			Key: "aaaabbbbccccddddeeeeffff", Place: "arn:dlq", MessageID: "m-1", Source: "arn:q", Deliveries: new(5), SentAt: start, LostAt: start.Add(time.Hour),
 			System: map[string]string{"SenderId": "AIDA"}, Trace: "Root=1", Task: task, Failure: failure, Effect: "none", Checkpoint: "c", Envelopes: []string{"sns"},
 			Provenance: map[string]string{"taskId": "attr:agent.ctx"}, Conflicts: []dlqbridge.FieldConflict{{Field: "tenant", Selector: "body", Value: "x"}},
 			Mark: &dlqbridge.Mark{Record: id, Job: "j", N: 1, Action: dlqbridge.ActionRetry, Idem: "i", From: "f"}, PayloadSHA256: "00", PayloadBytes: 3,
@@ -213,4 +207,19 @@ func TestADoubtNeverOverwritesANote(t *testing.T) {
 
 	b.fault(t, localstack.Fault{Operation: "PutItem", Do: localstack.DoDropAfter})
 	must(t, b.PutDoubt(t.Context(), "r_3", doubt)) // its own first try is no other's note
+}
+
+// C71.
+func TestTwoLettersOfOneInstantAreTwoArrivalsInAStableOrder(t *testing.T) {
+	b := open(t)
+	c := record(1)
+	b.create(t, c)
+	first := dlqbridge.Arrival{Key: "aaaa", MessageID: "m1", SentAt: start}
+	second := dlqbridge.Arrival{Key: "bbbb", MessageID: "m2", SentAt: start}
+	must(t, b.Put(t.Context(), []dlqbridge.Evidence{{Record: c.ID, Item: second}, {Record: c.ID, Item: first}})...)
+	for range 5 {
+		got, err := b.Case(t.Context(), c.ID)
+		must(t, err)
+		diff(t, "arrivals", []dlqbridge.Arrival{first, second}, got.Arrivals)
+	}
 }

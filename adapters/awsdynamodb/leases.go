@@ -15,9 +15,9 @@ import (
 const (
 	attrHolder = "token" // the holder's; absent when the lease was given back
 	attrUntil  = "until"
-	// attrRev counts writes: a taker-over writes only over what it has read.
+	// AttrRev counts writes: a taker-over writes only over what it has read.
 	attrRev = "rev"
-	// attrSeq numbers one holder's writes: one that was delayed on its way must
+	// AttrSeq numbers one holder's writes: one that was delayed on its way must
 	// not undo a later one.
 	attrSeq = "seq"
 )
@@ -142,7 +142,7 @@ func unchanged(there item, counter string) condition {
 func (s *Store) Keep(ctx context.Context, l dlqbridge.Lease) error {
 	doc, until, err := leaseBody(l)
 	if err == nil {
-		err = s.writeLease(ctx, l, "SET #doc = :doc, #until = :until, #seq = :seq ADD #rev :one",
+		err = s.writeLease(ctx, l, "SET #doc = :doc, #until = :until, #seq = :seq, #tk = :tk ADD #rev :one",
 			map[string]string{"#doc": attrDoc, "#until": attrUntil}, item{":doc": text(doc), ":until": text(until)})
 	}
 	if err != nil {
@@ -151,27 +151,60 @@ func (s *Store) Keep(ctx context.Context, l dlqbridge.Lease) error {
 	return nil
 }
 
-// writeLease changes the lease while its token is still l's.
+// keepTries bounds how often a write of the holder starts over because the
+// holder's other store, of another process, has numbered higher.
+const keepTries = 3
+
+// writeLease changes the lease while its token is still l's. One holder's
+// writes go one after the other and are numbered, so that a try that was
+// delayed on its way cannot undo a later write.
 func (s *Store) writeLease(ctx context.Context, l dlqbridge.Lease, expression string, names map[string]string, values item) error {
 	k := leaseKey(l.Destination)
-	seq := s.leaseWrites.Add(1)
-	u := update{
-		table: s.records, key: k, expression: expression, condition: "#token = :token AND #seq < :seq",
-		names: map[string]string{"#token": attrHolder, "#seq": attrSeq, "#rev": attrRev}, values: item{":token": text(l.Token), ":seq": number(seq), ":one": number(1)},
+	turn := s.turn(l.Destination)
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: waiting for the write before this one: %w", dlqbridge.ErrUnavailable, ctx.Err())
 	}
-	maps.Copy(u.names, names)
-	maps.Copy(u.values, values)
-	err := s.update(ctx, u)
-	refused, ok := errors.AsType[*refusedError](err)
-	switch {
-	case !ok:
-		return err
-	case textOf(refused.existing, attrHolder) == l.Token && l.Token != "":
-		// Our own first try was carried out, or a later write of ours has
-		// replaced this one already: this one came before it.
-		return nil
+	for range keepTries {
+		seq, writer := s.leaseWrites.Add(1), newToken()
+		u := update{
+			table: s.records, key: k, expression: expression, condition: "#token = :token AND #seq < :seq",
+			names:  map[string]string{"#token": attrHolder, "#seq": attrSeq, "#rev": attrRev, "#tk": attrToken},
+			values: item{":token": text(l.Token), ":seq": number(seq), ":one": number(1), ":tk": text(writer)},
+		}
+		maps.Copy(u.names, names)
+		maps.Copy(u.values, values)
+		err := s.update(ctx, u)
+		refused, ok := errors.AsType[*refusedError](err)
+		switch {
+		case !ok:
+			return err
+		case l.Token == "" || textOf(refused.existing, attrHolder) != l.Token:
+			return s.explain(k, dlqbridge.ErrConflict, "somebody took the lease over, or it was given back")
+		case textOf(refused.existing, attrToken) == writer:
+			return nil // our own first try was carried out, its answer was lost
+		}
+		s.countPast(numberOf(refused.existing, attrSeq))
 	}
-	return s.explain(k, dlqbridge.ErrConflict, "somebody took the lease over, or it was given back")
+	return s.explain(k, dlqbridge.ErrConflict, "its holder writes it from several places at once")
+}
+
+// turn is the right to write the lease of a destination.
+func (s *Store) turn(destination string) chan struct{} {
+	t, _ := s.leaseTurns.LoadOrStore(destination, make(chan struct{}, 1))
+	return t.(chan struct{}) //nolint:forcetypeassert // only such channels are stored
+}
+
+// countPast lets the next number be higher than n.
+func (s *Store) countPast(n int64) {
+	for {
+		at := s.leaseWrites.Load()
+		if at >= n || s.leaseWrites.CompareAndSwap(at, n) {
+			return
+		}
+	}
 }
 
 // Release implements dlqbridge.Leases. Batches that l does not mention at all
@@ -209,7 +242,7 @@ func (s *Store) release(ctx context.Context, l dlqbridge.Lease) error {
 	if err != nil {
 		return err
 	}
-	return s.writeLease(ctx, l, "SET #doc = :doc, #seq = :seq ADD #rev :one REMOVE #token, #until",
+	return s.writeLease(ctx, l, "SET #doc = :doc, #seq = :seq, #tk = :tk ADD #rev :one REMOVE #token, #until",
 		map[string]string{"#doc": attrDoc, "#until": attrUntil}, item{":doc": text(doc)})
 }
 

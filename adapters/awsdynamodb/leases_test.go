@@ -2,7 +2,7 @@ package awsdynamodb_test
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -105,7 +105,7 @@ func TestOfManyTakersOneWins(t *testing.T) {
 	won := 0
 	for n := range 20 {
 		takers.Go(func() {
-			_, err := b.another(t).Take(t.Context(), lease(fmt.Sprint(n), b.at().Add(time.Hour)))
+			_, err := b.another(t).Take(t.Context(), lease(strconv.Itoa(n), b.at().Add(time.Hour)))
 			_, held := errors.AsType[*dlqbridge.LeaseHeldError](err)
 			mu.Lock()
 			defer mu.Unlock()
@@ -133,4 +133,23 @@ func TestALeaseWithoutNameOrTokenIsRefused(t *testing.T) {
 		t.Errorf("got %v, want ErrConflict", err)
 	}
 	must(t, b.Release(t.Context(), dlqbridge.Lease{Destination: destination}))
+}
+
+func TestALeaseKeptFromTwoStoresOfOneHolderHasTheLastWord(t *testing.T) {
+	b := open(t)
+	other := b.another(t)
+	a := lease("a", b.at().Add(time.Hour))
+	_, err := b.Take(t.Context(), a)
+	must(t, err)
+	for n := range 6 {
+		a.NextFree = b.at().Add(time.Duration(n) * time.Second)
+		if n == 3 || n == 5 {
+			must(t, other.Keep(t.Context(), a))
+		} else {
+			must(t, b.Keep(t.Context(), a))
+		}
+		got, err := b.Lease(t.Context(), destination)
+		must(t, err)
+		diff(t, "kept", a, got)
+	}
 }

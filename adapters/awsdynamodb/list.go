@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// fewPartitions is how many index partitions are asked one by one at once;
+	// FewPartitions is how many index partitions are asked one by one at once;
 	// for more, one page of the whole index is tried first.
 	fewPartitions = 64
-	// heldItems bounds what the pages of all partitions hold together in
+	// HeldItems bounds what the pages of all partitions hold together in
 	// memory: some 8 MB.
 	heldItems = 4096
-	// minPage and maxPage bound one page of one partition.
+	// MinPage and maxPage bound one page of one partition.
 	minPage, maxPage = 4, 250
 )
 
@@ -158,7 +158,7 @@ type row struct {
 }
 
 func (m *merge) run(ctx context.Context, pks []string, after string, yield yieldFunc) error {
-	m.page = int32(min(max(heldItems/max(len(pks), 1), minPage), maxPage)) //nolint:gosec // minPage to maxPage
+	m.page = int32(min(max(heldItems/max(len(pks), 1), minPage), maxPage))
 	all := make([]*cursor, len(pks))
 	errs := make([]error, len(pks))
 	m.store.parallel(len(pks), func(i int) {

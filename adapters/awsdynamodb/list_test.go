@@ -76,10 +76,22 @@ func TestListsFollowTheWorkOrderWhateverTheFilter(t *testing.T) {
 	b := open(t)
 	all := b.mixed(t, 120)
 	for _, f := range []dlqbridge.Filter{
-		{}, {Routes: []string{"route-1"}}, {Causes: []dlqbridge.Cause{dlqbridge.CauseTimeout}}, {Routes: []string{"route-0", "route-2", "route-0"}, Causes: []dlqbridge.Cause{dlqbridge.CauseCritical, dlqbridge.CauseTimeout}},
-		{Status: []dlqbridge.Status{dlqbridge.StatusAuthorized}, Routes: []string{"route-0"}}, {Lane: dlqbridge.LaneCriticalRisk}, {Signature: all[0].Signature}, {Signature: "sg_none"},
-		{Signature: all[0].Signature, Routes: []string{"route-1"}}, {NearDeadline: 2 * time.Hour, Now: start}, {NearDeadline: 2 * time.Hour, Now: start, Routes: []string{"route-1"}},
-		{Overdue: true, Now: start.Add(4*time.Hour + time.Minute)}, {Tenant: "acme"}, {Tenant: "other"}, {Routes: []string{"unknown"}}, {Status: []dlqbridge.Status{dlqbridge.StatusRejected}},
+		{},
+		{Routes: []string{"route-1"}},
+		{Causes: []dlqbridge.Cause{dlqbridge.CauseTimeout}},
+		{Routes: []string{"route-0", "route-2", "route-0"}, Causes: []dlqbridge.Cause{dlqbridge.CauseCritical, dlqbridge.CauseTimeout}},
+		{Status: []dlqbridge.Status{dlqbridge.StatusAuthorized}, Routes: []string{"route-0"}},
+		{Lane: dlqbridge.LaneCriticalRisk},
+		{Signature: all[0].Signature},
+		{Signature: "sg_none"},
+		{Signature: all[0].Signature, Routes: []string{"route-1"}},
+		{NearDeadline: 2 * time.Hour, Now: start},
+		{NearDeadline: 2 * time.Hour, Now: start, Routes: []string{"route-1"}},
+		{Overdue: true, Now: start.Add(4*time.Hour + time.Minute)},
+		{Tenant: "acme"},
+		{Tenant: "other"},
+		{Routes: []string{"unknown"}},
+		{Status: []dlqbridge.Status{dlqbridge.StatusRejected}},
 	} {
 		var want []string
 		for _, c := range all {
@@ -150,7 +162,8 @@ func TestPositionsOfOtherListsAndMadeUpOnesAreRefused(t *testing.T) {
 	b := open(t)
 	b.mixed(t, 5)
 	position := func(f dlqbridge.Filter) string {
-		for l := range b.List(t.Context(), f) {
+		for l, err := range b.List(t.Context(), f) {
+			must(t, err)
 			return l.Next
 		}
 		return ""

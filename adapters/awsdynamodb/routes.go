@@ -32,7 +32,8 @@ func (s *Store) enroll(ctx context.Context, route string) error {
 		it[attrToken] = text(newToken())
 		c := condition{
 			"attribute_not_exists(#n) OR #n < :n",
-			map[string]string{"#n": attrShards}, item{":n": number(int64(s.shards))},
+			map[string]string{"#n": attrShards},
+			item{":n": number(int64(s.shards))},
 		}
 		if err := s.putIf(ctx, it, c); err != nil && !isRefused(err) {
 			return fmt.Errorf("enroll route %q: %w", route, err)

@@ -121,6 +121,8 @@ type Store struct {
 	routes sync.Map
 	// leaseWrites numbers this process's writes to leases.
 	leaseWrites atomic.Int64
+	// leaseTurns has one channel of one place per destination.
+	leaseTurns sync.Map
 }
 
 var (
@@ -166,7 +168,7 @@ func New(o Options) (*Store, error) {
 		s.shards = DefaultShards
 	}
 	if s.now == nil {
-		s.now = time.Now
+		s.now = time.Now //nolint:forbidigo // the default of a clock that can be set
 	}
 	if s.payloadRetention == 0 {
 		s.payloadRetention = DefaultPayloadRetention

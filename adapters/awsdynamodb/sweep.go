@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// letterLife is how long after its send a message can still come back as a
+	// LetterLife is how long after its send a message can still come back as a
 	// letter: 14 days in the source and 14 in the dead-letter queue (the most
 	// that SQS keeps a message: "Amazon SQS quotas", read 2026-11-30), and two
 	// for observation and clocks.
 	letterLife = 30 * 24 * time.Hour
-	// childrenFirst is how much earlier the other items of a closed record
+	// ChildrenFirst is how much earlier the other items of a closed record
 	// expire than its control item, so that no reader finds a record's
 	// evidence without the record.
 	childrenFirst = 24 * time.Hour
-	// sweepFor is how long the sweep of one record may take; reopening waits
+	// SweepFor is how long the sweep of one record may take; reopening waits
 	// for it, and twice as long for one that has died.
 	sweepFor = time.Minute
 )
