@@ -35,7 +35,7 @@ type Config struct {
 	Listen   string                    `yaml:"listen" doc:"Address of /healthz, /readyz and /metrics on serve."`
 	Log      Log                       `yaml:"log" doc:"Logs on standard error."`
 	Skew     Duration                  `yaml:"skew" doc:"How far the clocks of two machines may differ."`
-	Shards   int                       `yaml:"shards" doc:"Shards of the work index; changing it needs a new table."`
+	Shards   int                       `yaml:"shards" doc:"Over how many partitions each route, cause and status is spread in the indexes."`
 
 	// File is where it was read from; empty if there was no file.
 	File string `yaml:"-"`

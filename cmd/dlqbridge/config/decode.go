@@ -177,7 +177,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 		}
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key.Value })
 		if i < 0 {
-			d.report(key.Line, full, "unknown key", suggestion(key.Value, keysOf(fields)))
+			d.report(key.Line, full, "unknown key", Suggestion(key.Value, keysOf(fields)))
 			return
 		}
 		d.value(value, v.FieldByIndex(fields[i].index), full)
@@ -195,7 +195,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 	d.pairs(n, path, func(key, value *yaml.Node) {
 		full := join(path, key.Value)
 		if known != nil && !slices.Contains(known, key.Value) {
-			d.report(key.Line, full, fmt.Sprintf("%q is no cause", key.Value), suggestion(key.Value, known))
+			d.report(key.Line, full, fmt.Sprintf("%q is no cause", key.Value), Suggestion(key.Value, known))
 			return
 		}
 		k := reflect.ValueOf(key.Value).Convert(v.Type().Key())

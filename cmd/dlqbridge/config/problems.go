@@ -95,8 +95,8 @@ func edits(a, b string) int {
 	return last[len(b)]
 }
 
-// suggestion is the hint for a word that is not in a closed set.
-func suggestion(word string, known []string) string {
+// Suggestion is the hint for a word that is not in a closed set.
+func Suggestion(word string, known []string) string {
 	if k := closest(word, known); k != "" {
 		return fmt.Sprintf("did you mean %q?", k)
 	}

@@ -3,6 +3,8 @@ package config
 import (
 	"encoding/json"
 	"reflect"
+
+	"github.com/dlqbridge/dlqbridge/enrich"
 )
 
 // Schema is the JSON Schema of the file for editors, made of the same structs
@@ -109,7 +111,7 @@ func mapSchema(v reflect.Value) map[string]any {
 	}
 	known := knownKeys(v.Type().Key())
 	if known == nil {
-		known = Fields
+		known = enrich.FieldNames()
 	}
 	properties := map[string]any{}
 	for _, k := range known {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/enrich"
 )
 
 // What a name may look like.
@@ -147,33 +148,29 @@ func validateStores(d *decoder, path string, r Route) {
 		at := fmt.Sprintf("%s.stores[%d]", path, i)
 		switch {
 		case !slices.Contains(known, s):
-			d.reportAt(at, fmt.Sprintf("%q is no store of this version", s), suggestion(s, known))
+			d.reportAt(at, fmt.Sprintf("%q is no store of this version", s), Suggestion(s, known))
 		case seen[s]:
 			d.reportAt(at, fmt.Sprintf("%q is listed twice", s), "keep one of them")
 		}
 		seen[s] = true
 	}
+	if !seen["message"] {
+		d.reportAt(path+".stores", "lacks message, and the letter itself is always read", "write [message], or [message, ledger]")
+	}
 	for _, needs := range []struct {
 		set   bool
 		key   string
 		store string
-	}{{r.LedgerPrefix != "", "ledger_prefix", "ledger"}, {r.Kit, "kit", "ledger"}, {r.TrustWorker, "trust_worker", "message"}} {
+	}{{r.LedgerPrefix != "", "ledger_prefix", "ledger"}, {r.Kit, "kit", "ledger"}} {
 		if needs.set && !seen[needs.store] {
 			d.reportAt(path+"."+needs.key, "says nothing without the store "+needs.store, "add "+needs.store+" to stores")
 		}
 	}
 }
 
-// Fields are those that a selector can be given for.
-var Fields = []string{
-	"task_id", "run_id", "task_type", "tenant", "idempotency_key", "effect", "cause", "error_code", "error_message",
-	"step", "tool", "dependency", "attempt", "attempt_max", "checkpoint", "deadline", "valid_until",
-	"agent_version", "model_version", "prompt_version", "workflow_version", "policy_version",
-}
-
 func validateField(d *decoder, path, name string, selectors []string) {
-	if !slices.Contains(Fields, name) {
-		d.reportAt(path, fmt.Sprintf("%q is no field", name), suggestion(name, Fields))
+	if !slices.Contains(enrich.FieldNames(), name) {
+		d.reportAt(path, fmt.Sprintf("%q is no field", name), Suggestion(name, enrich.FieldNames()))
 		return
 	}
 	for i, s := range selectors {
@@ -214,8 +211,8 @@ func validateCause(d *decoder, cause dlqbridge.Cause, c Cause) {
 }
 
 func validateRedrive(d *decoder, r Redrive) {
-	d.span("redrive.lease", r.Lease, 5*time.Second, time.Hour)
-	d.span("redrive.send_deadline", r.SendDeadline, time.Second, time.Hour)
+	d.span("redrive.lease", r.Lease, 500*time.Millisecond, time.Hour)
+	d.span("redrive.send_deadline", r.SendDeadline, 100*time.Millisecond, time.Hour)
 	d.span("redrive.authorize_ttl", r.AuthorizeTTL, time.Minute, 30*day)
 	d.number("redrive.max_in_flight", r.MaxInFlight, 1, maxInFlight)
 	d.number("redrive.burst", r.Burst, 0, maxBurst)

@@ -204,7 +204,7 @@ func choose[T interface {
 }](out *T, b []byte) error {
 	known := (*out).values()
 	if !slices.Contains(known, string(b)) {
-		hint := suggestion(string(b), known)
+		hint := Suggestion(string(b), known)
 		if !strings.HasPrefix(hint, "known") {
 			hint += " (known are " + strings.Join(known, ", ") + ")"
 		}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+)
+
+// usageError is a wrong command line: exit code 2.
+type usageError struct{ text, hint string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(hint, format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...), hint}
+}
+
+// hintedError is an error with what the person can do about it.
+type hintedError struct {
+	err  error
+	hint string
+}
+
+func (e *hintedError) Error() string { return e.err.Error() }
+func (e *hintedError) Unwrap() error { return e.err }
+
+func hinted(err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	return &hintedError{err, hint}
+}
+
+// errPartial ends a command whose result has been printed and says itself what
+// was excluded, refused or failed: exit code 3.
+var errPartial = errors.New("some were excluded, refused or failed")
+
+// errSaid ends a command that failed and whose result has been printed.
+var errSaid = errors.New("failed")
+
+// codes are the machine's names for the meanings of errors, the first that fits.
+var codes = []struct {
+	err  error
+	code string
+	hint string
+}{
+	{config.ErrConfig, "config", ""},
+	{dlqbridge.ErrNotFound, "not_found", ""},
+	{dlqbridge.ErrDenied, "denied", "ask for the right that is named, or run `dlqbridge check` to see all that are missing"},
+	{dlqbridge.ErrCredentials, "credentials", "log in anew, or set AWS_PROFILE or the AWS_ACCESS_KEY_ID family"},
+	{dlqbridge.ErrConflict, "conflict", "read it again and decide again"},
+	{dlqbridge.ErrExists, "exists", ""},
+	{dlqbridge.ErrThrottled, "throttled", "try again later"},
+	{dlqbridge.ErrUnavailable, "unavailable", "is the endpoint right (AWS_REGION, AWS_ENDPOINT_URL), and reachable from here?"},
+	{dlqbridge.ErrUnclear, "unclear", "the answer was lost: look before you repeat it"},
+	{dlqbridge.ErrTooLarge, "too_large", ""},
+	{dlqbridge.ErrInvalid, "invalid", ""},
+	{context.DeadlineExceeded, "timeout", "try again later"},
+	{context.Canceled, "stopped", ""},
+}
+
+// failure is what machines read about an error.
+type failure struct {
+	Code     string           `json:"code"`
+	Message  string           `json:"message"`
+	Hint     string           `json:"hint,omitempty"`
+	Problems []config.Problem `json:"problems,omitempty"`
+}
+
+// describe puts an error into words for machines and people.
+func describe(err error) (f failure, exit int) {
+	f, exit = failure{Code: "failed", Message: err.Error()}, ExitFailed
+	if problems, ok := errors.AsType[config.Problems](err); ok {
+		return failure{Code: "config", Message: err.Error(), Problems: problems}, ExitUsage
+	}
+	if usage, ok := errors.AsType[*usageError](err); ok {
+		return failure{Code: "usage", Message: usage.text, Hint: usage.hint}, ExitUsage
+	}
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			f.Code, f.Hint = c.code, c.hint
+			break
+		}
+	}
+	if _, ok := errors.AsType[*dlqbridge.MoveError](err); ok {
+		f.Code, f.Hint = "move_refused", ""
+	}
+	if _, ok := errors.AsType[*dlqbridge.LeaseHeldError](err); ok {
+		f.Code, f.Hint = "lease_held", "wait, or stop that job with `dlqbridge redrive pause`"
+	}
+	if h, ok := errors.AsType[*hintedError](err); ok {
+		f.Hint = h.hint
+	}
+	return f, exit
+}
+
+// report says an error and returns the exit code.
+func (s *session) report(err error) int {
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.Is(err, errPartial):
+		return ExitPartial
+	case errors.Is(err, errSaid):
+		return ExitFailed
+	}
+	f, exit := describe(err)
+	for line := range strings.Lines(f.Message) { // problems of a configuration have a line each
+		s.errors.Printf("%s %s\n", screen.Styled{Style: screen.Red, Text: "dlqbridge:"}, strings.TrimSuffix(line, "\n"))
+	}
+	if f.Hint != "" {
+		s.errors.Printf("  hint: %s\n", f.Hint)
+	}
+	if s.json() && s.stdout.n == 0 {
+		// A failed write here has nobody left to tell.
+		_ = screen.WriteJSON(s.stdout, map[string]failure{"error": f})
+	}
+	return exit
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

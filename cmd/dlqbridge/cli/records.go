@@ -1,0 +1,341 @@
+package cli
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+)
+
+func (s *session) records() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "records",
+		Short: "Look at records: list, show, history, payload, explain, groups",
+		RunE:  group,
+		Args:  cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(s.recordsList(), s.recordsShow(), s.recordsExplain(), s.recordsHistory(), s.recordsPayload(), s.recordsGroups())
+	return cmd
+}
+
+// oneRecord is the argument check of commands about one record.
+func oneRecord(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("see `"+cmd.CommandPath()+" --help`", "name one record")
+	}
+	return recordIDs(args)
+}
+
+// record reads one whole record.
+func (s *session) record(cmd *cobra.Command, id string) (dlqbridge.Case, error) {
+	b, err := s.open(cmd.Context(), nil)
+	if err != nil {
+		return dlqbridge.Case{}, err
+	}
+	c, err := b.Store.Case(cmd.Context(), id)
+	if errors.Is(err, dlqbridge.ErrNotFound) {
+		return c, hinted(fmt.Errorf("there is no record %s: %w", id, err), "`dlqbridge records list` shows what there is; `--all` adds closed records")
+	}
+	return c, err
+}
+
+// entry is one move in a record's history, with what the person wrote.
+type entry struct {
+	Version   int                 `json:"version"`
+	At        string              `json:"at"`
+	By        string              `json:"by"`
+	Verb      dlqbridge.Verb      `json:"verb"`
+	From      *string             `json:"from"`
+	To        dlqbridge.Status    `json:"to"`
+	Why       *string             `json:"why"`
+	Reason    *string             `json:"reason"`
+	Evidence  *string             `json:"evidence"`
+	ActorNote *string             `json:"actorNote"`
+	Fix       *dlqbridge.Fix      `json:"fix"`
+	Cause     *string             `json:"cause"`
+	Owner     *string             `json:"owner"`
+	Findings  []dlqbridge.Finding `json:"findings,omitempty"`
+	Approval  bool                `json:"approval,omitempty"`
+	Arrival   *string             `json:"arrival"`
+	Context   *string             `json:"context"`
+	Job       *string             `json:"job"`
+	N         int                 `json:"n,omitempty"`
+}
+
+func history(c dlqbridge.Case) []entry {
+	out := make([]entry, len(c.History))
+	for i, m := range c.History {
+		e := entry{
+			Version: m.Version, At: dlqbridge.FormatTime(m.At), By: m.By, Verb: m.Verb, From: orNull(string(m.From)), To: m.To, Why: orNull(m.Why),
+			Arrival: orNull(m.Arrival), Context: orNull(m.Context), Job: orNull(m.Job), N: m.N,
+		}
+		if j := slices.IndexFunc(c.Notes, func(n dlqbridge.Note) bool { return n.Name == m.Note }); m.Note != "" && j >= 0 {
+			n := c.Notes[j]
+			e.Reason, e.Evidence, e.ActorNote = orNull(n.Reason), orNull(n.Evidence), orNull(n.Actor.Note)
+			e.Fix, e.Cause, e.Owner, e.Findings, e.Approval = n.Fix, orNull(string(n.Cause)), orNull(n.Owner), n.Findings, n.Approval
+		}
+		out[i] = e
+	}
+	return out
+}
+
+func (s *session) recordsHistory() *cobra.Command {
+	return &cobra.Command{
+		Use:     "history ID",
+		Short:   "Show who did what to a record, when and why",
+		Long:    "Shows every move of a record from its first letter on: who, when, from which status to which, and why. No entry is ever lost or changed.",
+		Example: "  dlqbridge records history r_…\n  dlqbridge records history r_… -o json | jq '.history[] | select(.by | startswith(\"arn:\"))'",
+		Args:    oneRecord,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := s.record(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			entries := history(c)
+			return s.print(map[string]any{"id": args[0], "history": entries}, func(out *screen.Screen) {
+				for _, e := range entries {
+					out.Printf("%s  %s  %s", e.At, screen.Styled{Style: screen.Bold, Text: string(e.Verb)}, statusCell(e.To))
+					out.Printf("  by %s\n", e.By)
+					for _, line := range e.lines() {
+						out.Printf("    %s\n", line)
+					}
+				}
+			})
+		},
+	}
+}
+
+// lines is what there is to say about an entry besides its head.
+func (e entry) lines() []string {
+	var out []string
+	add := func(name string, value *string) {
+		if value != nil {
+			out = append(out, name+": "+*value)
+		}
+	}
+	if e.Reason == nil {
+		add("why", e.Why)
+	}
+	add("reason", e.Reason)
+	add("evidence", e.Evidence)
+	add("actor's note", e.ActorNote)
+	if e.Fix != nil {
+		out = append(out, "fix: "+e.Fix.String())
+	}
+	add("cause", e.Cause)
+	add("owner", e.Owner)
+	for _, f := range e.Findings {
+		out = append(out, fmt.Sprintf("states: step %s is %s", f.Step, f.State))
+	}
+	if e.Approval {
+		out = append(out, "an approval of a send")
+	}
+	if e.Job != nil {
+		out = append(out, fmt.Sprintf("job %s, redrive %d", *e.Job, e.N))
+	}
+	return out
+}
+
+func (s *session) recordsPayload() *cobra.Command {
+	var raw bool
+	var arrival string
+	cmd := &cobra.Command{
+		Use:   "payload ID",
+		Short: "Show the exact bytes of a record's letter",
+		Long: `Shows the body and the attributes of a record's newest letter, which is what
+would be sent back. Without a flag they are escaped for your terminal; --raw
+writes the body byte for byte, and -o json has everything in base64.`,
+		Example: `  dlqbridge records payload r_…
+  dlqbridge records payload r_… --raw > body.bin
+  dlqbridge records payload r_… -o json | jq -r '.attributes[].name'`,
+		Args: oneRecord,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if raw && s.json() {
+				return usagef("-o json has the body in base64", "--raw and -o json contradict each other")
+			}
+			c, err := s.record(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			key := arrival
+			if key == "" {
+				key = c.Control.Newest
+			} else if c.Arrival(key) == nil {
+				return usagef("`dlqbridge records show "+args[0]+" -o json` lists them", "record %s has no arrival %q", args[0], key)
+			}
+			p, err := s.bridge.Store.Payload(cmd.Context(), args[0], key)
+			if err != nil {
+				return fmt.Errorf("payload of %s: %w", args[0], err)
+			}
+			if raw {
+				_, err := s.stdout.Write(p.Body)
+				return err
+			}
+			return s.print(payloadDocument(args[0], key, p), func(out *screen.Screen) { printPayload(out, p) })
+		},
+	}
+	cmd.Flags().BoolVar(&raw, "raw", false, "write the body byte for byte")
+	cmd.Flags().StringVar(&arrival, "arrival", "", "of this arrival instead of the newest")
+	return cmd
+}
+
+// payloadDoc is a payload for machines; bytes are base64.
+type payloadDoc struct {
+	ID         string         `json:"id"`
+	Arrival    string         `json:"arrival"`
+	SHA256     string         `json:"sha256"`
+	Bytes      int            `json:"bytes"`
+	GroupKey   *string        `json:"groupKey"`
+	Body       string         `json:"body"`
+	Attributes []attributeDoc `json:"attributes"`
+}
+
+type attributeDoc struct {
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	Value string `json:"value"`
+}
+
+func payloadDocument(id, arrival string, p dlqbridge.Payload) payloadDoc {
+	d := payloadDoc{
+		ID: id, Arrival: arrival, SHA256: p.Hash(), Bytes: p.Size(), GroupKey: orNull(p.GroupKey),
+		Body: base64.StdEncoding.EncodeToString(p.Body), Attributes: []attributeDoc{},
+	}
+	for _, a := range p.Attributes {
+		d.Attributes = append(d.Attributes, attributeDoc{a.Name, a.Type, base64.StdEncoding.EncodeToString(a.Value)})
+	}
+	return d
+}
+
+func printPayload(out *screen.Screen, p dlqbridge.Payload) {
+	for _, a := range p.Attributes {
+		if strings.HasPrefix(a.Type, "Binary") {
+			out.Printf("%s (%s): %d bytes\n", screen.Styled{Style: screen.Bold, Text: a.Name}, a.Type, len(a.Value))
+			continue
+		}
+		out.Printf("%s (%s): %s\n", screen.Styled{Style: screen.Bold, Text: a.Name}, a.Type, string(a.Value))
+	}
+	if p.GroupKey != "" {
+		out.Printf("%s: %s\n", screen.Styled{Style: screen.Bold, Text: "group"}, p.GroupKey)
+	}
+	out.Printf("%s (%d bytes)\n", screen.Styled{Style: screen.Bold, Text: "body"}, len(p.Body))
+	for line := range strings.Lines(string(p.Body)) {
+		out.Printf("  %s\n", strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// groupDoc is one group of failures of one signature and cause. What differs
+// in risk inside the group is counted, never hidden.
+type groupDoc struct {
+	Signature string                   `json:"signature"`
+	Cause     dlqbridge.Cause          `json:"cause"`
+	Lane      dlqbridge.Lane           `json:"lane"`
+	Count     int                      `json:"count"`
+	Effects   map[dlqbridge.Effect]int `json:"effects"`
+	Actions   map[dlqbridge.Action]int `json:"actions"`
+	Statuses  map[dlqbridge.Status]int `json:"statuses"`
+	TaskTypes map[string]int           `json:"taskTypes"`
+	Routes    map[string]int           `json:"routes"`
+	FirstSeen string                   `json:"firstSeen"`
+	LastSeen  string                   `json:"lastSeen"`
+	Example   string                   `json:"example"`
+}
+
+func (g *groupDoc) add(c dlqbridge.Control) {
+	g.Count++
+	g.Effects[c.Effect]++
+	g.Actions[c.Action]++
+	g.Statuses[c.Status]++
+	g.Routes[c.Route]++
+	if c.TaskType != "" {
+		g.TaskTypes[c.TaskType]++
+	}
+	first, last := dlqbridge.FormatTime(c.FirstSeen), dlqbridge.FormatTime(c.LastSeen)
+	if g.FirstSeen == "" || first < g.FirstSeen { // fixed width: the order of the texts is that of the times
+		g.FirstSeen = first
+	}
+	g.LastSeen = max(g.LastSeen, last)
+}
+
+func (s *session) recordsGroups() *cobra.Command {
+	var f listFlags
+	cmd := &cobra.Command{
+		Use:   "groups",
+		Short: "Group records by what failed",
+		Long: `Groups open records by signature (process, step, dependency, error code, workflow
+version) and cause, the largest group first. One fix often frees a whole group,
+but a group may hold records of different risk: the columns count them.`,
+		Example: "  dlqbridge records groups\n  dlqbridge records groups --route orders -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			filter, err := f.filter(s.p.Now())
+			if err != nil {
+				return err
+			}
+			b, err := s.open(cmd.Context(), nil)
+			if err != nil {
+				return err
+			}
+			type key struct {
+				signature string
+				cause     dlqbridge.Cause
+			}
+			byKey := map[key]*groupDoc{}
+			groups := []*groupDoc{}
+			for l, err := range b.Store.List(cmd.Context(), filter) {
+				if err != nil {
+					return err
+				}
+				k := key{l.Control.Signature, l.Control.Cause}
+				g, ok := byKey[k]
+				if !ok {
+					g = &groupDoc{
+						Signature: k.signature, Cause: k.cause, Lane: dlqbridge.DefaultCausePolicy(k.cause).Lane, Example: l.Control.ID,
+						Effects: map[dlqbridge.Effect]int{}, Actions: map[dlqbridge.Action]int{}, Statuses: map[dlqbridge.Status]int{},
+						TaskTypes: map[string]int{}, Routes: map[string]int{},
+					}
+					byKey[k] = g
+					groups = append(groups, g)
+				}
+				g.add(l.Control)
+			}
+			slices.SortStableFunc(groups, func(a, b *groupDoc) int { return b.Count - a.Count })
+			return s.print(map[string]any{"groups": groups}, func(out *screen.Screen) { printGroups(out, groups, s.p.Now()) })
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func printGroups(out *screen.Screen, groups []*groupDoc, now time.Time) {
+	if len(groups) == 0 {
+		out.Printf("no records\n")
+		return
+	}
+	table := out.NewTable("SIGNATURE", "CAUSE", "RECORDS", "EFFECT UNKNOWN", "CONFIRMED", "NONE", "AGE", "TASK TYPES", "EXAMPLE")
+	for _, g := range groups {
+		types := make([]string, 0, len(g.TaskTypes))
+		for t := range g.TaskTypes {
+			types = append(types, t)
+		}
+		slices.Sort(types)
+		table.Row(dash(g.Signature), string(g.Cause), itoa(g.Count), itoa(g.Effects[dlqbridge.EffectUnknown]), itoa(g.Effects[dlqbridge.EffectConfirmed]),
+			itoa(g.Effects[dlqbridge.EffectNone]), ageOf(g.FirstSeen, now), dash(strings.Join(types, ",")), g.Example)
+	}
+	table.Flush()
+}
+
+func ageOf(stamp string, now time.Time) string {
+	t, err := dlqbridge.ParseTime(stamp)
+	if err != nil {
+		return "-"
+	}
+	return age(t, now)
+}

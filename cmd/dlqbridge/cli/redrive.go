@@ -1,0 +1,533 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
+	"github.com/dlqbridge/dlqbridge/redrive"
+)
+
+func (s *session) redrive() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "redrive",
+		Short: "Send work back to its source, by cause and under a pace",
+		Long: `Sends work back to its source: one cause and one destination per job, under a
+pace, only what somebody authorised, and each redrive number of a record once.
+What may not be sent is listed with its reason and left as it is.`,
+		RunE: group,
+		Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(s.redrivePlan(), s.redriveRun(), s.redriveStatus(), s.redriveList(), s.redriveObserve(),
+		s.redriveControl("pause"), s.redriveControl("continue"), s.redriveControl("cancel"))
+	return cmd
+}
+
+// selection is what plan and run choose from.
+type selection struct {
+	cause, route, signature, tenant, taskType, fix, reason string
+	records                                                []string
+	max                                                    int
+	policy                                                 bool
+	// pace overrides the configuration, by path.
+	rate, burst, inFlight, canary, observe string
+}
+
+func (f *selection) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.cause, "cause", "", "the cause whose records are sent (required)")
+	flags.StringVar(&f.route, "route", "", "only this route")
+	flags.StringVar(&f.signature, "signature", "", "only this group of failures (sg_…)")
+	flags.StringVar(&f.tenant, "tenant", "", "only this tenant")
+	flags.StringVar(&f.taskType, "task-type", "", "only this type of task")
+	flags.StringSliceVar(&f.records, "record", nil, "only these records (r_…)")
+	flags.IntVar(&f.max, "max", 0, "at most this many records; 0 is all")
+	flags.StringVar(&f.fix, "fix", "", "the verifiable change that removed the cause, KIND:TEXT")
+	flags.StringVar(&f.reason, "reason", "", "why, for the history")
+	flags.BoolVar(&f.policy, "policy", false, "authorise only what policy may authorise alone (auto_authorize, after the back-off)")
+	flags.StringVar(&f.rate, "rate", "", "messages per span of time, such as 20/s or 600/m")
+	flags.StringVar(&f.burst, "burst", "", "messages above the rate at most")
+	flags.StringVar(&f.inFlight, "max-in-flight", "", "messages sent whose outcome is open, at most")
+	flags.StringVar(&f.canary, "canary", "", "none; this version runs no steps")
+	flags.StringVar(&f.observe, "observe-for", "", "how long outcomes are waited for: auto, or longer")
+}
+
+// overrides are the flags that stand before the configuration.
+func (f *selection) overrides() map[string]string {
+	out := map[string]string{}
+	for path, v := range map[string]string{
+		"redrive.rate": f.rate, "redrive.burst": f.burst, "redrive.max_in_flight": f.inFlight, "redrive.canary": f.canary, "redrive.observe_for": f.observe,
+	} {
+		if v != "" {
+			out[path] = v
+		}
+	}
+	return out
+}
+
+// request checks the flags. Running needs a reason, planning does not.
+func (f *selection) request(running bool) (redrive.Request, error) {
+	r := redrive.Request{
+		Route: f.route, Signature: f.signature, Tenant: f.tenant, TaskType: f.taskType, IDs: f.records, Max: f.max, Reason: f.reason, Policy: f.policy,
+	}
+	if f.cause == "" {
+		return r, usagef("a job sends records of one cause; known are "+join(dlqbridge.Causes()), "--cause is missing")
+	}
+	var err error
+	if r.Cause, err = word("--cause", f.cause, dlqbridge.Causes()); err != nil {
+		return r, err
+	}
+	if r.Fix, err = fix(f.fix); err != nil {
+		return r, err
+	}
+	if f.policy && f.fix != "" {
+		return r, usagef("a fix is a person's word: leave out one of them", "--policy and --fix contradict each other")
+	}
+	if f.max < 0 {
+		return r, usagef("0 is all", "--max cannot be negative")
+	}
+	if err := recordIDs(f.records); err != nil {
+		return r, err
+	}
+	return r, said("--reason", f.reason, dlqbridge.MaxReason, running && !f.policy, "it stands in the history of every record that is sent")
+}
+
+// controller opens what a job needs.
+func (s *session) controller(ctx context.Context, f selection) (*wire.Bridge, *redrive.Controller, error) {
+	b, err := s.open(ctx, f.overrides())
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.knownRoutes("--route", f.route); err != nil {
+		return nil, nil, err
+	}
+	if err := b.ResolveSources(ctx); err != nil {
+		return nil, nil, err
+	}
+	return b, b.Controller(), nil
+}
+
+func (s *session) redrivePlan() *cobra.Command {
+	var f selection
+	cmd := &cobra.Command{
+		Use:   "plan --cause CAUSE",
+		Short: "Show what a run would send, and what not and why",
+		Long: `Shows the frozen selection of a run: which records would be sent where, and every
+other record of the cause with its reason. It reads stores and queues and changes
+nothing. The hash names the selection: equal plans hash equally.`,
+		Example: `  dlqbridge redrive plan --cause timeout
+  dlqbridge redrive plan --cause permission --fix credential:key-7 --route orders -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := f.request(false)
+			if err != nil {
+				return err
+			}
+			_, c, err := s.controller(cmd.Context(), f)
+			if err != nil {
+				return err
+			}
+			return s.showPlan(cmd.Context(), c, r)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (s *session) showPlan(ctx context.Context, c *redrive.Controller, r redrive.Request) error {
+	p, err := c.Plan(ctx, r)
+	if err != nil {
+		return windowError(err)
+	}
+	if p.Excluded == nil {
+		p.Excluded = []dlqbridge.Exclusion{}
+	}
+	if p.Jobs == nil {
+		p.Jobs = []redrive.PlannedJob{}
+	}
+	return s.print(p, func(out *screen.Screen) { printPlan(out, p) })
+}
+
+func printPlan(out *screen.Screen, p redrive.Plan) {
+	if p.Selected == 0 {
+		out.Printf("nothing of cause %s can be sent\n", string(p.Cause))
+	}
+	for _, j := range p.Jobs {
+		took := time.Duration(float64(len(j.Members)) / max(p.Rate.PerSecond(), 1e-9) * float64(time.Second)).Round(time.Second)
+		out.Printf("%s  %d records at %s, about %s\n", screen.Styled{Style: screen.Bold, Text: j.Destination}, len(j.Members), p.Rate.String(), took.String())
+		table := out.NewTable("  RECORD", "ACTION", "AUTHORISED")
+		for _, m := range j.Members {
+			by := "by this run"
+			switch {
+			case m.Resend:
+				by = "sent again under its number (in doubt)"
+			case m.Authorized:
+				by = "already"
+			}
+			table.Row("  "+m.ID, string(m.Action), by)
+		}
+		table.Flush()
+	}
+	printExcluded(out, p.Excluded)
+	out.Printf("hash %s\n", p.Hash)
+}
+
+func printExcluded(out *screen.Screen, excluded []dlqbridge.Exclusion) {
+	if len(excluded) == 0 {
+		return
+	}
+	counts := map[dlqbridge.ExcludeReason]int{}
+	for _, e := range excluded {
+		counts[e.Reason]++
+	}
+	var summary []string
+	for reason, n := range counts {
+		summary = append(summary, fmt.Sprintf("%s %d", reason, n))
+	}
+	slices.Sort(summary)
+	out.Printf("%s: %s\n", screen.Styled{Style: screen.Yellow, Text: fmt.Sprintf("%d excluded", len(excluded))}, strings.Join(summary, ", "))
+	table := out.NewTable("  RECORD", "REASON", "DETAIL")
+	for _, e := range excluded {
+		table.Row("  "+e.ID, string(e.Reason), e.Detail)
+	}
+	table.Flush()
+}
+
+// windowError is an observation window that is too short: wrong configuration,
+// not a failed job.
+func windowError(err error) error {
+	if short, ok := errors.AsType[*wire.WindowError](err); ok {
+		return usagef("leave observe_for at auto, or make it longer", "%s", short.Error())
+	}
+	return err
+}
+
+// refuseCanary stops a run that would not do what the configuration promises.
+func (s *session) refuseCanary() error {
+	if len(s.cfg.Redrive.Canary) == 0 {
+		return nil
+	}
+	return usagef("write redrive: {canary: none}, or --canary none, and choose a small --max yourself",
+		"the configuration asks for canary steps, which this version does not run")
+}
+
+func (s *session) redriveRun() *cobra.Command {
+	var f selection
+	var dryRun, waitFor bool
+	cmd := &cobra.Command{
+		Use:   "run --cause CAUSE --fix KIND:TEXT --reason TEXT",
+		Short: "Send back what is safe",
+		Long: `Records the fix, authorises in your name exactly those records for which it is
+allowed, and sends them under the pace. All others are listed with their reason
+and left as they are (exit code 3).
+
+It returns when everything is sent; --wait also waits for the outcomes, which
+otherwise ` + "`dlqbridge serve` or `dlqbridge redrive observe`" + ` settle. Stopped by a signal
+it finishes the batches under way and leaves the job paused.`,
+		Example: `  dlqbridge redrive run --cause dependency_unavailable --fix state:payments-up --reason "outage over" --rate 20/s
+  dlqbridge redrive run --cause timeout --fix deploy:1.4.2 --reason "fixed" --max 5 --wait
+  dlqbridge redrive run --cause timeout --policy      # only what policy may do alone`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := f.request(!dryRun)
+			if err != nil {
+				return err
+			}
+			_, c, err := s.controller(cmd.Context(), f)
+			if err != nil {
+				return err
+			}
+			if err := s.refuseCanary(); err != nil {
+				return err
+			}
+			if dryRun {
+				return s.showPlan(cmd.Context(), c, r)
+			}
+			if r.Actor, err = s.actor(cmd.Context()); err != nil {
+				return err
+			}
+			result, err := c.Run(cmd.Context(), r)
+			return s.finish(cmd.Context(), c, result, err, waitFor)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show the plan")
+	cmd.Flags().BoolVar(&waitFor, "wait", false, "wait for all outcomes")
+	return cmd
+}
+
+// finish waits if asked to, prints the result, and chooses the exit code. A
+// run that failed half way has a result too: what it did must be seen.
+func (s *session) finish(ctx context.Context, c *redrive.Controller, r redrive.Result, runErr error, waitFor bool) error {
+	if runErr != nil && r.Job == "" {
+		return windowError(runErr)
+	}
+	if r.Excluded == nil {
+		r.Excluded = []dlqbridge.Exclusion{}
+	}
+	if r.Jobs == nil {
+		r.Jobs = []string{}
+	}
+	if r.Outcomes == nil {
+		r.Outcomes = map[dlqbridge.SendOutcome]int{}
+	}
+	var waitErr error
+	if waitFor && runErr == nil && len(r.Records) > 0 {
+		var outcomes map[dlqbridge.SendOutcome]int
+		if outcomes, waitErr = c.Wait(ctx, r.Records); outcomes != nil {
+			r.Outcomes = outcomes
+		}
+	}
+	if err := s.print(r, func(out *screen.Screen) { printResult(out, r) }); err != nil {
+		return err
+	}
+	switch {
+	case runErr != nil:
+		return windowError(runErr)
+	case waitErr != nil:
+		return fmt.Errorf("wait for the outcomes: %w", waitErr)
+	case r.State == dlqbridge.JobFailed:
+		return errSaid
+	case !r.Clean():
+		return errPartial
+	}
+	return nil
+}
+
+func printResult(out *screen.Screen, r redrive.Result) {
+	if r.Job == "" && r.Selected == 0 {
+		out.Printf("nothing was selected\n")
+		printExcluded(out, r.Excluded)
+		return
+	}
+	out.Printf("%s  %s: %d of %d sent", screen.Styled{Style: screen.Bold, Text: strings.Join(r.Jobs, ", ")}, string(r.State), r.Sent, r.Selected)
+	if r.Reason != "" {
+		out.Printf(" (%s)", r.Reason)
+	}
+	out.Printf("\n")
+	var outcomes []string
+	for o, n := range r.Outcomes {
+		outcomes = append(outcomes, fmt.Sprintf("%s %d", o, n))
+	}
+	slices.Sort(outcomes)
+	if len(outcomes) > 0 {
+		out.Printf("outcomes: %s\n", strings.Join(outcomes, ", "))
+	}
+	printExcluded(out, r.Excluded)
+	switch {
+	case r.State == dlqbridge.JobPaused:
+		out.Printf("go on with: dlqbridge redrive continue %s --reason …\n", r.Job)
+	case r.Outcomes[dlqbridge.OutcomeSent] > 0:
+		out.Printf("sent is not worked: `dlqbridge serve` or `dlqbridge redrive observe` settle the outcomes\n")
+	}
+}
+
+func (s *session) redriveStatus() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status JOB",
+		Short: "Show one job",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b, err := s.open(cmd.Context(), nil)
+			if err != nil {
+				return err
+			}
+			j, err := b.Store.Job(cmd.Context(), args[0])
+			if err != nil {
+				return noJob(args[0], err)
+			}
+			return s.showJob(j)
+		},
+	}
+}
+
+func noJob(id string, err error) error {
+	if errors.Is(err, dlqbridge.ErrNotFound) {
+		return hinted(fmt.Errorf("there is no job %s: %w", id, err), "`dlqbridge redrive list` shows what there is")
+	}
+	return err
+}
+
+// jobDoc is a job for machines.
+type jobDoc struct {
+	ID          string             `json:"id"`
+	State       dlqbridge.JobState `json:"state"`
+	Reason      *string            `json:"reason"`
+	Cause       dlqbridge.Cause    `json:"cause"`
+	Destination string             `json:"destination"`
+	Route       *string            `json:"route"`
+	Fix         *dlqbridge.Fix     `json:"fix"`
+	By          string             `json:"by"`
+	Why         string             `json:"why"`
+	Rate        string             `json:"rate"`
+	Burst       int                `json:"burst"`
+	MaxInFlight int                `json:"maxInFlight"`
+	Created     string             `json:"created"`
+	Ended       *string            `json:"ended"`
+	Selected    int                `json:"selected"`
+	Sent        int                `json:"sent"`
+	InDoubt     int                `json:"inDoubt"`
+	Excluded    int                `json:"excluded"`
+}
+
+func jobDocument(j dlqbridge.Job) jobDoc {
+	return jobDoc{
+		ID: j.ID, State: j.State, Reason: orNull(j.Reason), Cause: j.Cause, Destination: j.Destination, Route: orNull(j.Route), Fix: j.Fix,
+		By: j.By.String(), Why: j.Why, Rate: j.Rate.String(), Burst: j.Burst, MaxInFlight: j.MaxInFlight, Created: dlqbridge.FormatTime(j.Created),
+		Ended: at(j.Ended), Selected: j.Selected, Sent: j.Sent, InDoubt: j.InDoubt, Excluded: j.Excluded,
+	}
+}
+
+func (s *session) showJob(j dlqbridge.Job) error {
+	d := jobDocument(j)
+	return s.print(d, func(out *screen.Screen) {
+		out.Printf("%s  %s", screen.Styled{Style: screen.Bold, Text: d.ID}, string(d.State))
+		if d.Reason != nil {
+			out.Printf(" (%s)", *d.Reason)
+		}
+		out.Printf("\n  cause %s to %s at %s\n", string(d.Cause), d.Destination, d.Rate)
+		out.Printf("  %d selected, %d sent, %d in doubt, %d excluded\n", d.Selected, d.Sent, d.InDoubt, d.Excluded)
+		out.Printf("  by %s on %s: %s\n", d.By, d.Created, d.Why)
+		if d.Fix != nil {
+			out.Printf("  fix %s\n", d.Fix.String())
+		}
+	})
+}
+
+func (s *session) redriveList() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List jobs, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b, err := s.open(cmd.Context(), nil)
+			if err != nil {
+				return err
+			}
+			jobs, err := b.Store.ListJobs(cmd.Context(), limit)
+			if err != nil {
+				return fmt.Errorf("list jobs: %w", err)
+			}
+			docs := []jobDoc{}
+			for _, j := range jobs {
+				docs = append(docs, jobDocument(j))
+			}
+			return s.print(map[string]any{"jobs": docs}, func(out *screen.Screen) {
+				if len(docs) == 0 {
+					out.Printf("no jobs\n")
+					return
+				}
+				table := out.NewTable("JOB", "STATE", "CAUSE", "SENT", "OF", "IN DOUBT", "EXCLUDED", "SINCE", "BY", "DESTINATION")
+				for _, d := range docs {
+					table.Row(d.ID, string(d.State), string(d.Cause), itoa(d.Sent), itoa(d.Selected), itoa(d.InDoubt), itoa(d.Excluded),
+						d.Created, d.By, d.Destination)
+				}
+				table.Flush()
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "at most this many; 0 lists all")
+	return cmd
+}
+
+func (s *session) redriveObserve() *cobra.Command {
+	var r redrive.ObserveRequest
+	cmd := &cobra.Command{
+		Use:   "observe",
+		Short: "Settle the outcomes of what was sent",
+		Long: `Looks once at all records that are being redriven: closes those whose task
+completed, ends those that nobody saw an outcome of until the end of their
+observation, and settles sends in doubt by evidence. ` + "`dlqbridge serve`" + ` does the
+same all the time; without it run this from a scheduler.`,
+		Example: "  dlqbridge redrive observe\n  dlqbridge redrive observe --job j_… -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := recordIDs(r.IDs); err != nil {
+				return err
+			}
+			_, c, err := s.controller(cmd.Context(), selection{route: r.Route})
+			if err != nil {
+				return err
+			}
+			seen, err := c.Observe(cmd.Context(), r)
+			if err != nil {
+				return err
+			}
+			if seen.Outcomes == nil {
+				seen.Outcomes = map[dlqbridge.SendOutcome]int{}
+			}
+			return s.print(seen, func(out *screen.Screen) {
+				out.Printf("completed %d, unconfirmed %d, settled as sent %d; still waiting %d (in doubt %d); authorisations lapsed %d\n",
+					seen.Outcomes[dlqbridge.OutcomeCompleted], seen.Outcomes[dlqbridge.OutcomeUnconfirmed], seen.Outcomes[dlqbridge.OutcomeSent],
+					seen.Waiting, seen.InDoubt, seen.Lapsed)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&r.Route, "route", "", "only this route")
+	cmd.Flags().StringVar(&r.Job, "job", "", "only this job")
+	cmd.Flags().StringSliceVar(&r.IDs, "record", nil, "only these records (r_…)")
+	return cmd
+}
+
+// redriveControl is pause, continue or cancel of one job.
+func (s *session) redriveControl(verb string) *cobra.Command {
+	var reason string
+	var waitFor bool
+	short := map[string]string{
+		"pause":    "Stop a job after the batches under way; continue goes on",
+		"continue": "Send what a paused job, or one whose process died, has left",
+		"cancel":   "End a job; what was not sent can be selected again",
+	}[verb]
+	cmd := &cobra.Command{
+		Use:     verb + " JOB",
+		Short:   short,
+		Example: `  dlqbridge redrive ` + verb + ` j_… --reason "payments is slow again"`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := said("--reason", reason, dlqbridge.MaxReason, true, "whoever looks at the job must know why"); err != nil {
+				return err
+			}
+			_, c, err := s.controller(cmd.Context(), selection{})
+			if err != nil {
+				return err
+			}
+			if verb == "continue" {
+				if err := s.refuseCanary(); err != nil {
+					return err
+				}
+			}
+			by, err := s.actor(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var j dlqbridge.Job
+			switch verb {
+			case "continue":
+				result, err := c.Continue(cmd.Context(), args[0], by, reason)
+				return s.finish(cmd.Context(), c, result, noJob(args[0], err), waitFor)
+			case "pause":
+				j, err = c.Pause(cmd.Context(), args[0], by, reason)
+			default:
+				j, err = c.Cancel(cmd.Context(), args[0], by, reason)
+			}
+			if err != nil {
+				return noJob(args[0], err)
+			}
+			return s.showJob(j)
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why (required)")
+	if verb == "continue" {
+		cmd.Flags().BoolVar(&waitFor, "wait", false, "wait for all outcomes")
+	}
+	return cmd
+}

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
+)
+
+// defaultFile is read from the working directory if nothing names another one.
+const defaultFile = "dlqbridge.yaml"
+
+// session is what the commands of one call share; each part is made when the
+// first command asks for it.
+type session struct {
+	p      *Program
+	stdout *counter
+	screen *screen.Screen // standard output
+	errors *screen.Screen // standard error
+
+	// Global flags.
+	configFile, output, logFormat, logLevel, actorNote string
+
+	cfg    *config.Config
+	bridge *wire.Bridge
+	ended  []func()
+}
+
+func (s *session) json() bool { return s.output == "json" }
+
+// print writes the result: the document with -o json, else what text says.
+func (s *session) print(document any, text func(*screen.Screen)) error {
+	if s.json() {
+		return screen.WriteJSON(s.stdout, document)
+	}
+	text(s.screen)
+	return s.stdout.err
+}
+
+// checkOutput refuses a wrong -o before anything happens.
+func (s *session) checkOutput() error {
+	if s.output != "text" && s.output != "json" {
+		word := s.output
+		s.output = "text"
+		return usagef("write -o text or -o json", "%q is no output", word)
+	}
+	return nil
+}
+
+// config loads the configuration once; flags maps paths to values given by flag.
+func (s *session) config(flags map[string]string) (config.Config, error) {
+	if s.cfg != nil {
+		return *s.cfg, nil
+	}
+	given := map[string]string{}
+	names := map[string]string{}
+	for path, value := range flags {
+		given[path] = value
+	}
+	for path, f := range map[string]struct{ value, name string }{
+		"log.format": {s.logFormat, "--log-format"}, "log.level": {s.logLevel, "--log-level"},
+	} {
+		if f.value != "" {
+			given[path], names[path] = f.value, f.name
+		}
+	}
+	file := s.configFile
+	if v, _ := s.p.Env(config.FileVariable); file == "" && v == "" {
+		if _, err := os.Stat(defaultFile); !errors.Is(err, fs.ErrNotExist) {
+			file = defaultFile
+		}
+	}
+	c, err := config.Load(config.Source{File: file, Env: s.p.Env, Flags: given, FlagNames: names})
+	if err != nil {
+		return config.Config{}, err
+	}
+	s.cfg = &c
+	return c, nil
+}
+
+// log is the logger as configured.
+func (s *session) log(c config.Config) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.Log.Level.Slog()}
+	if c.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(s.p.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(s.p.Stderr, options))
+}
+
+// open wires the adapters once. It makes no call to the cloud yet.
+func (s *session) open(ctx context.Context, flags map[string]string) (*wire.Bridge, error) {
+	if s.bridge != nil {
+		return s.bridge, nil
+	}
+	c, err := s.config(flags)
+	if err != nil {
+		return nil, err
+	}
+	cloud, err := s.aws(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, err := wire.New(wire.Options{Config: c, AWS: cloud, Now: s.p.Now, Log: s.log(c), Holder: s.holder(), Progress: s.progress()})
+	if err != nil {
+		return nil, err
+	}
+	s.bridge = b
+	return b, nil
+}
+
+// aws is the SDK's configuration. Its keys are read anew when they have
+// expired, so that a long run survives a rotation of the credentials file.
+func (s *session) aws(ctx context.Context) (aws.Config, error) {
+	load := s.p.AWS
+	if load == nil {
+		load = loadAWS
+	}
+	c, err := load(ctx)
+	if err != nil {
+		return aws.Config{}, hinted(fmt.Errorf("read the AWS configuration: %w", err), "look at AWS_PROFILE, ~/.aws/config and ~/.aws/credentials")
+	}
+	if c.Region == "" {
+		return aws.Config{}, &usageError{"the AWS region is not known", "set AWS_REGION, or region in the profile"}
+	}
+	return c, nil
+}
+
+func loadAWS(ctx context.Context) (aws.Config, error) {
+	c, err := awsconfig.LoadDefaultConfig(ctx)
+	if err != nil {
+		return aws.Config{}, err
+	}
+	c.Credentials = &awserr.Credentials{Load: func(ctx context.Context) (aws.CredentialsProvider, error) {
+		again, err := awsconfig.LoadDefaultConfig(ctx)
+		return again.Credentials, err
+	}}
+	return c, nil
+}
+
+// holder names this process to people who wait for its lease.
+func (s *session) holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return strings.ToValidUTF8(s.p.User(), "?") + "@" + host + " pid " + itoa(os.Getpid())
+}
+
+func (s *session) close() {
+	for i := len(s.ended) - 1; i >= 0; i-- {
+		s.ended[i]()
+	}
+}

@@ -1,0 +1,44 @@
+// Command dlqbridge turns dead letters into records with evidence, and sends
+// back what is safe. See `dlqbridge --help`.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/cli"
+)
+
+// version is set by the release build (-ldflags "-X main.version=…").
+var version string
+
+func main() {
+	// The first signal asks for an orderly stop; a second one kills, because
+	// stop() gives the signals back.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	code := (&cli.Program{
+		Args:           os.Args[1:],
+		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Version:        builtAs(),
+	}).Run(ctx)
+	stop()
+	os.Exit(code)
+}
+
+// builtAs is the version of the release build, else what Go noted down.
+func builtAs() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return ""
+}

@@ -1,0 +1,340 @@
+// Package triage carries out what a person decides about one record: it checks
+// the move against the table, writes the note and whatever was judged anew,
+// then moves the record in one conditional write. If somebody else moved first
+// it reads again and decides again.
+//
+// What a crash leaves: a note or a context that no move names, which counts
+// for nothing.
+package triage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
+	"github.com/dlqbridge/dlqbridge/enrich"
+	"github.com/dlqbridge/dlqbridge/redrive"
+)
+
+// Store is what a move reads and writes.
+type Store interface {
+	dlqbridge.CaseReader
+	dlqbridge.EvidenceWriter
+	dlqbridge.Controls
+}
+
+// Mover makes people's moves. It may be used concurrently.
+type Mover struct {
+	Store Store
+	// Judge judges a record with a person's note as if it were on record.
+	Judge func(ctx context.Context, c dlqbridge.Case, note *dlqbridge.Note) (enrich.Judgement, error)
+	Now   func() time.Time
+}
+
+// Request is what the person wants, the same for each record it is about.
+type Request struct {
+	Verb             dlqbridge.Verb
+	Actor            dlqbridge.Actor
+	Reason, Evidence string
+	// Owner belongs to assign, Cause to classify, Fix to fix, Until to snooze,
+	// Sent to settle-send; Effect and either Step or AllSteps to settle-effect.
+	Owner    string
+	Cause    dlqbridge.Cause
+	Fix      *dlqbridge.Fix
+	Until    time.Time
+	Sent     bool
+	Effect   dlqbridge.Effect
+	Step     string
+	AllSteps bool
+}
+
+// Done is the record after the move.
+type Done struct {
+	Control dlqbridge.Control
+	// Note is a sentence for the person, where the status alone does not say it.
+	Note string
+}
+
+// maxTries bounds how often a move is tried against others who move the same
+// record: more than a busy intake causes, and then the person should look.
+const maxTries = 5
+
+// Move moves one record. *dlqbridge.MoveError says why a move is refused and
+// what would be possible.
+func (m Mover) Move(ctx context.Context, id string, r Request) (Done, error) {
+	for try := 1; ; try++ {
+		done, err := m.once(ctx, id, r)
+		if err == nil || !errors.Is(err, dlqbridge.ErrConflict) || try == maxTries {
+			return done, err
+		}
+	}
+}
+
+// plan is a move that has been thought through and not been written.
+type plan struct {
+	to       dlqbridge.Control
+	context  *dlqbridge.Context
+	note     dlqbridge.Note
+	send     *dlqbridge.Send
+	sentence string
+}
+
+func (m Mover) once(ctx context.Context, id string, r Request) (Done, error) {
+	c, err := m.Store.Case(ctx, id)
+	if err != nil {
+		if errors.Is(err, dlqbridge.ErrNotFound) {
+			return Done{}, fmt.Errorf("there is no record %s: %w", id, err)
+		}
+		return Done{}, err
+	}
+	from := c.Control
+	rule, _ := r.Verb.Rule()
+	if !slices.Contains(rule.From, from.Status) {
+		return Done{}, refuse(from, r.Verb, "not allowed in this status")
+	}
+	now := m.Now().UTC().Truncate(time.Millisecond)
+	p, err := m.plan(ctx, c, r, now)
+	if err != nil {
+		return Done{}, err
+	}
+	if !r.Verb.Allows(from.Status, p.to.Status) {
+		return Done{}, refuse(from, r.Verb, fmt.Sprintf("it would lead to %s", p.to.Status))
+	}
+	p.to.Version = from.Version + 1
+	job, n := p.to.Move.Job, p.to.Move.N
+	p.to.Move = dlqbridge.Move{
+		Version: p.to.Version, At: now, By: r.Actor.String(), Verb: r.Verb, From: from.Status, To: p.to.Status,
+		Why: dlqbridge.CutText(r.Reason, maxWhy), Note: p.note.Name, Job: job, N: n,
+	}
+	evidence := []dlqbridge.Evidence{{Record: id, Item: p.note}}
+	if p.context != nil {
+		p.to.Move.Context = p.context.Name
+		evidence = append(evidence, dlqbridge.Evidence{Record: id, Item: *p.context})
+	}
+	if p.send != nil {
+		// "Sent" is the careful side: if the move fails after it, the message is
+		// taken to be out, and nothing sends it again.
+		evidence = append(evidence, dlqbridge.Evidence{Record: id, Item: *p.send})
+	}
+	// Evidence first, then the move that names it.
+	for _, err := range m.Store.Put(ctx, evidence) {
+		if err != nil {
+			return Done{}, fmt.Errorf("%s %s: %w", r.Verb, id, err)
+		}
+	}
+	if err := m.Store.Move(ctx, []dlqbridge.Step{{From: from, To: p.to}})[0]; err != nil {
+		return Done{}, fmt.Errorf("%s %s: %w", r.Verb, id, err)
+	}
+	return Done{Control: p.to, Note: p.sentence}, nil
+}
+
+// maxWhy keeps the control item small; the whole reason is in the note.
+const maxWhy = 120
+
+// refuse says why a move is not made, and which are possible.
+func refuse(c dlqbridge.Control, verb dlqbridge.Verb, why string) error {
+	var possible []string
+	for _, v := range dlqbridge.VerbsFor(c.Status) {
+		if v != verb {
+			possible = append(possible, string(v))
+		}
+	}
+	switch {
+	case c.Status == dlqbridge.StatusRedriving:
+		why += "; it is being sent: its outcome moves it (`dlqbridge redrive observe`), a hold stops what is not sent yet"
+		fallthrough
+	case len(possible) > 0:
+		why += "; possible now: " + strings.Join(possible, ", ")
+	default:
+		why += "; it is closed for good, a further letter of the task opens a new record"
+	}
+	return &dlqbridge.MoveError{ID: c.ID, Verb: verb, Status: c.Status, Why: why}
+}
+
+// plan thinks a move through. It writes nothing.
+func (m Mover) plan(ctx context.Context, c dlqbridge.Case, r Request, now time.Time) (plan, error) {
+	p := plan{to: c.Control, note: dlqbridge.Note{
+		At: now, Actor: r.Actor, Verb: r.Verb, Reason: r.Reason, Evidence: r.Evidence, Cause: r.Cause, Owner: r.Owner, Fix: r.Fix,
+	}}
+	p.note.Name = dlqbridge.Fingerprint(c.Control.ID, itoa(c.Control.Version), string(r.Verb), r.Actor.String(), r.Reason, r.Evidence, dlqbridge.FormatTime(now))
+	switch r.Verb {
+	case dlqbridge.VerbAssign:
+		p.to.Owner = dlqbridge.Short(r.Owner)
+	case dlqbridge.VerbSnooze:
+		p.to.TriageBy = r.Until
+	case dlqbridge.VerbClassify, dlqbridge.VerbInvestigate, dlqbridge.VerbFix, dlqbridge.VerbCloseIncident:
+		return m.judged(ctx, c, p)
+	case dlqbridge.VerbSettleEffect:
+		return m.settleEffect(ctx, c, r, p)
+	case dlqbridge.VerbReopen:
+		return m.reopen(ctx, c, r, p)
+	case dlqbridge.VerbAuthorize:
+		return m.authorize(ctx, c, r, p, now)
+	case dlqbridge.VerbSettleSend:
+		return settleSend(c, r, p, now)
+	case dlqbridge.VerbOpenIncident:
+		p.to.Status, p.to.Authorized = dlqbridge.StatusIncidentOpen, nil
+	case dlqbridge.VerbCompleteManually:
+		closing(&p.to, dlqbridge.StatusCompletedManually, now)
+	case dlqbridge.VerbCompensated:
+		closing(&p.to, dlqbridge.StatusCompensated, now)
+	case dlqbridge.VerbReject:
+		closing(&p.to, dlqbridge.StatusRejected, now)
+	case dlqbridge.VerbCancelExpired:
+		switch until := c.Control.ValidUntil; {
+		case until.IsZero():
+			return p, refuse(c.Control, r.Verb, "the task has no valid_until, so nothing has expired")
+		case !now.After(until):
+			return p, refuse(c.Control, r.Verb, "its work makes sense until "+dlqbridge.FormatTime(until))
+		}
+		closing(&p.to, dlqbridge.StatusCancelledExpired, now)
+	default:
+		return p, refuse(c.Control, r.Verb, "this version does not know the verb")
+	}
+	return p, nil
+}
+
+// closing closes a record. Nothing is left to do, and nobody is to look.
+func closing(c *dlqbridge.Control, to dlqbridge.Status, now time.Time) {
+	c.Status, c.Action, c.Authorized = to, dlqbridge.ActionNone, nil
+	c.ClosedAt, c.RecheckAt, c.NotBefore = now, time.Time{}, time.Time{}
+}
+
+// judged reads the stores again with the note on record, and decides anew.
+func (m Mover) judged(ctx context.Context, c dlqbridge.Case, p plan) (plan, error) {
+	j, err := m.Judge(ctx, c, &p.note)
+	if err != nil {
+		return p, err
+	}
+	p.to, p.context = j.Apply(p.to), &j.Context
+	p.sentence = j.Context.Reason
+	return p, nil
+}
+
+// settleEffect adds the person's word about a step, or about all of them.
+func (m Mover) settleEffect(ctx context.Context, c dlqbridge.Case, r Request, p plan) (plan, error) {
+	step := r.Step
+	if r.AllSteps {
+		step = dlqbridge.AllSteps
+	} else if known := steps(c); !slices.Contains(known, step) {
+		why := fmt.Sprintf("no store names a step %q", step)
+		if len(known) > 0 {
+			why += ", they name " + strings.Join(known, ", ")
+		}
+		return p, &dlqbridge.MoveError{ID: c.Control.ID, Verb: r.Verb, Status: c.Control.Status, Why: why + "; speak of all steps with --all-steps"}
+	}
+	p.note.Findings = []dlqbridge.Finding{{
+		Store: "operator", Step: step, State: r.Effect, Proof: dlqbridge.ProofOperator, AsOf: p.note.At,
+		Detail: "stated by " + r.Actor.String(),
+	}}
+	return m.judged(ctx, c, p)
+}
+
+// steps lists the steps that the current context names.
+func steps(c dlqbridge.Case) []string {
+	var out []string
+	if x := c.Context(c.Control.Context); x != nil {
+		for _, f := range x.Findings {
+			if f.Step != dlqbridge.AllSteps && !slices.Contains(out, f.Step) {
+				out = append(out, f.Step)
+			}
+		}
+	}
+	return out
+}
+
+// authorize allows one send, or notes the first of two approvals.
+func (m Mover) authorize(ctx context.Context, c dlqbridge.Case, r Request, p plan, now time.Time) (plan, error) {
+	if c.Control.Status == dlqbridge.StatusAuthorized {
+		return p, refuse(c.Control, r.Verb, "it is authorised already")
+	}
+	p.note.Approval = true
+	j, err := m.Judge(ctx, c, &p.note)
+	if err != nil {
+		return p, err
+	}
+	seen := wire.ToRedrive(j, c)
+	no := redrive.MayAuthorize(c.Control, seen, redrive.Asking{Actor: r.Actor, Single: true, Now: now})
+	switch {
+	case no == nil:
+		p.to, p.context = redrive.Grant(c.Control, seen, p.note, now).To, &j.Context
+		p.sentence = "may be sent once: " + string(j.Decision.Action)
+	case no.Reason == dlqbridge.ExcludeNeedsSecondPerson && r.Actor.Authenticated:
+		// The approval is the move; the record stays where it waits.
+		p.to.Authorized = nil
+		p.sentence = "one approval noted; another authenticated person must authorise too"
+	case no.Reason == dlqbridge.ExcludeNeedsSecondPerson:
+		return p, refuse(c.Control, r.Verb, "two authenticated people are needed, and the cloud does not say who you are")
+	default:
+		return p, refuse(c.Control, r.Verb, fmt.Sprintf("%s: %s", no.Reason, no.Detail))
+	}
+	return p, nil
+}
+
+// reopen opens a closed record. What completed by hand may have had its
+// effect, so a second person stands behind opening it.
+func (m Mover) reopen(ctx context.Context, c dlqbridge.Case, r Request, p plan) (plan, error) {
+	if c.Control.Status == dlqbridge.StatusCompletedManually {
+		if !r.Actor.Authenticated {
+			return p, refuse(c.Control, r.Verb, "a manual completion is opened by two authenticated people, and the cloud does not say who you are")
+		}
+		p.note.Approval = true
+		if !redrive.Approved(approvers(c), r.Actor) {
+			p.sentence = "one approval noted; another authenticated person must reopen it too"
+			return p, nil
+		}
+	}
+	p.to.ClosedAt = time.Time{}
+	return m.judged(ctx, c, p)
+}
+
+// approvers are the people who asked to reopen since the record was closed.
+func approvers(c dlqbridge.Case) []string {
+	var out []string
+	for _, move := range c.History {
+		if move.To.Closed() && !move.From.Closed() {
+			out = nil
+		}
+		if move.Verb != dlqbridge.VerbReopen {
+			continue
+		}
+		for _, n := range c.Notes {
+			if n.Name == move.Note && n.Approval && n.Actor.Authenticated {
+				out = append(out, n.Actor.Name)
+			}
+		}
+	}
+	return out
+}
+
+// settleSend ends a doubt about a send by a person's word.
+func settleSend(c dlqbridge.Case, r Request, p plan, now time.Time) (plan, error) {
+	claim := c.Control.Claim
+	if claim == nil {
+		return p, refuse(c.Control, r.Verb, "no job holds it")
+	}
+	i := slices.IndexFunc(c.Sends, func(s dlqbridge.Send) bool { return s.N == claim.N })
+	if i < 0 || c.Sends[i].Outcome != dlqbridge.OutcomeInDoubt {
+		return p, refuse(c.Control, r.Verb, fmt.Sprintf("redrive %d is not in doubt", claim.N))
+	}
+	p.to.Move.Job, p.to.Move.N = claim.Job, claim.N
+	if r.Sent {
+		send := c.Sends[i]
+		send.Outcome, send.Reason = dlqbridge.OutcomeSent, "settled by "+r.Actor.String()
+		p.send = &send
+		p.sentence = "sent; its outcome is observed"
+		return p, nil
+	}
+	// The note of the send is left as it is: its number is free again, and a
+	// job that claims the record in the next moment writes its own.
+	p.to = redrive.Unsend(c.Control, r.Verb, r.Actor.String(), r.Reason, p.note.Name, now).To
+	p.sentence = "not sent; it may be sent again"
+	return p, nil
+}
+
+func itoa(n int) string { return fmt.Sprint(n) }

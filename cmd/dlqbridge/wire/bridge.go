@@ -1,0 +1,180 @@
+// Package wire puts the parts together in the order a letter meets them:
+// adapters for queues and tables, enrichment per route, intake, redrive. No
+// other package knows all of them.
+//
+// New makes no call; queues are asked for when something needs them, so that a
+// person with rights on the tables alone can read and triage.
+package wire
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/awsdynamodb"
+	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/awssqs"
+	"github.com/dlqbridge/dlqbridge/adapters/ledger"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
+	"github.com/dlqbridge/dlqbridge/enrich"
+	"github.com/dlqbridge/dlqbridge/redrive"
+)
+
+// Options are what a Bridge is made of.
+type Options struct {
+	Config config.Config
+	AWS    aws.Config
+	Now    func() time.Time
+	Log    *slog.Logger
+	// Holder names this process to people who wait for its lease.
+	Holder string
+	// Progress is called while a job runs; nil is fine.
+	Progress func(redrive.Progress)
+}
+
+// Bridge is the whole program wired to one cloud. Its methods may be called
+// concurrently.
+type Bridge struct {
+	Config config.Config
+	Store  *awsdynamodb.Store
+	// DynamoDB is for the tables themselves: making and inspecting them.
+	DynamoDB *dynamodb.Client
+	SQS      *sqs.Client
+	Log      *slog.Logger
+	Now      func() time.Time
+
+	tables   *dynamodb.Client // of store and ledger, without the SDK's retries
+	holder   string
+	progress func(redrive.Progress)
+	judges   map[string]*enrich.Enricher
+
+	mu           sync.Mutex
+	destinations map[string]*awssqs.Destination // by URN
+	sources      map[string]string              // route → URN of its configured source
+}
+
+// New wires a Bridge.
+func New(o Options) (*Bridge, error) {
+	renew := awserr.Renew(o.AWS.Credentials)
+	// The store judges every attempt itself, so the SDK's retries are off.
+	tables := dynamodb.NewFromConfig(o.AWS, func(d *dynamodb.Options) { d.Retryer = aws.NopRetryer{} })
+	store, err := awsdynamodb.New(awsdynamodb.Options{
+		Client: tables, Records: o.Config.Tables.Records, Payloads: o.Config.Tables.Payloads, Shards: o.Config.Shards, Now: o.Now,
+		PayloadRetention: time.Duration(o.Config.Payloads.Retention), Retry: awserr.Policy{Renew: renew},
+	})
+	if err != nil {
+		return nil, err
+	}
+	b := &Bridge{
+		Config: o.Config, Store: store, tables: tables, DynamoDB: dynamodb.NewFromConfig(o.AWS), SQS: sqs.NewFromConfig(o.AWS), Log: o.Log, Now: o.Now,
+		holder: o.Holder, progress: o.Progress,
+		judges: map[string]*enrich.Enricher{}, destinations: map[string]*awssqs.Destination{}, sources: map[string]string{},
+	}
+	reader, err := b.ledger()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range o.Config.Routes {
+		// To judge a stored record again, the route's places are not needed.
+		if b.judges[r.Name], err = enrich.New(b.enrichRoute(r, r.SQS.DeadLetterQueue, r.SQS.SourceQueue, reader)); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+func (b *Bridge) ledger() (*ledger.Reader, error) {
+	routes := map[string]ledger.RouteOptions{}
+	for _, r := range b.Config.Routes {
+		routes[r.Name] = ledger.RouteOptions{Prefix: r.LedgerPrefix, MaxRun: time.Duration(r.MaxRun)}
+	}
+	return ledger.NewReader(ledger.ReaderOptions{Client: b.tables, Table: b.Config.Tables.Ledger, Routes: routes})
+}
+
+func (b *Bridge) enrichRoute(r config.Route, place, source string, reader *ledger.Reader) enrich.Route {
+	var stores []dlqbridge.Store
+	if slices.Contains(r.Stores, "ledger") { // the message itself is always read
+		stores = append(stores, reader)
+	}
+	return enrich.Route{
+		Name: r.Name, Place: place, Source: source, Effects: dlqbridge.Effects(r.Effects), IdempotencyWindow: time.Duration(r.IdempotencyWindow),
+		TrustWorker: r.TrustWorker, Resume: r.Resume, Stores: stores, Fields: r.Fields, Policies: b.Config.Policies(),
+	}
+}
+
+// Queue opens a queue's options for the SQS adapter.
+func (b *Bridge) Queue(queue string) awssqs.Options {
+	return awssqs.Options{Client: b.SQS, Queue: queue, Now: b.Now}
+}
+
+// Destination opens where work is sent to, once per process.
+func (b *Bridge) Destination(ctx context.Context, queue string) (*awssqs.Destination, error) {
+	b.mu.Lock()
+	d, ok := b.destinations[queue]
+	b.mu.Unlock()
+	if ok {
+		return d, nil
+	}
+	d, err := awssqs.OpenDestination(ctx, b.Queue(queue))
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.destinations[queue] = d
+	return d, nil
+}
+
+// Source is the URN of a route's configured source; empty where each letter's
+// own source decides.
+func (b *Bridge) Source(ctx context.Context, r config.Route) (string, error) {
+	if r.SQS.SourceQueue == "" {
+		return "", nil
+	}
+	b.mu.Lock()
+	urn, ok := b.sources[r.Name]
+	b.mu.Unlock()
+	if ok {
+		return urn, nil
+	}
+	d, err := b.Destination(ctx, r.SQS.SourceQueue)
+	if err != nil {
+		return "", fmt.Errorf("route %s: source queue %s: %w", r.Name, r.SQS.SourceQueue, err)
+	}
+	facts, err := d.Facts(ctx)
+	if err != nil {
+		return "", fmt.Errorf("route %s: source queue %s: %w", r.Name, r.SQS.SourceQueue, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sources[r.Name] = facts.URN
+	b.destinations[facts.URN] = d
+	return facts.URN, nil
+}
+
+// Auto is the observation window that auto chooses for a destination.
+func Auto(f dlqbridge.DestinationFacts) time.Duration {
+	return max(config.MinObserve, time.Duration(f.MaxReceives)*f.Visibility)
+}
+
+// AskLedger asks the ledger about a task that is never there, as enrichment
+// would, to see whether it can be read.
+func (b *Bridge) AskLedger(ctx context.Context) error {
+	reader, err := b.ledger()
+	if err != nil {
+		return err
+	}
+	answer := reader.Ask(ctx, []dlqbridge.Question{{Route: "check", TaskID: "dlqbridge-check", Now: b.Now()}})
+	if why := answer[0].Unavailable; why != "" {
+		return fmt.Errorf("ledger %s cannot be read (needs dynamodb:Query on it): %s", b.Config.Tables.Ledger, why)
+	}
+	return nil
+}

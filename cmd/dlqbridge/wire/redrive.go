@@ -1,0 +1,91 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
+	"github.com/dlqbridge/dlqbridge/redrive"
+)
+
+// Controller makes the controller of redrive jobs.
+func (b *Bridge) Controller() *redrive.Controller {
+	c := b.Config.Redrive
+	return redrive.New(redrive.Options{
+		Index: b.Store, Controls: b.Store, Cases: b.Store, Evidence: b.Store, Leases: b.Store, Jobs: b.Store, Holds: b.Store, Gate: b.Store,
+		Payloads: b.Store, Judge: judge{b},
+		Destination: b.openDestination, Route: b.redriveRoute,
+		Now: b.Now, Log: b.Log, Holder: b.holder, Progress: b.progress,
+		Lease: time.Duration(c.Lease), SendDeadline: time.Duration(c.SendDeadline), AuthorizeTTL: time.Duration(c.AuthorizeTTL), Skew: time.Duration(b.Config.Skew),
+		Rate: dlqbridge.Rate(c.Rate), Burst: c.Burst, MaxInFlight: c.MaxInFlight,
+	})
+}
+
+// ResolveSources asks for the URN of each route's configured source, which a
+// job compares with the records' own. A source that cannot be found stays in
+// as it is written: what leads there is then excluded, and the rest goes on.
+func (b *Bridge) ResolveSources(ctx context.Context) error {
+	for _, r := range b.Config.Routes {
+		if _, err := b.Source(ctx, r); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			b.Log.WarnContext(ctx, "source queue cannot be opened", "route", r.Name, "error", err.Error())
+		}
+	}
+	return nil
+}
+
+func (b *Bridge) redriveRoute(name string) (redrive.Route, bool) {
+	r, ok := b.Config.Route(name)
+	if !ok {
+		return redrive.Route{}, false
+	}
+	b.mu.Lock()
+	source, resolved := b.sources[name]
+	b.mu.Unlock()
+	if !resolved {
+		source = r.SQS.SourceQueue
+	}
+	return redrive.Route{
+		Name: name, Source: source, Kit: r.Kit, Absence: r.Outcome == config.OutcomeAbsence, ObserveFor: time.Duration(b.Config.Redrive.ObserveFor),
+	}, true
+}
+
+// openDestination opens where a job sends to, and refuses an observation that
+// would end before the source itself gives a message up.
+func (b *Bridge) openDestination(ctx context.Context, _, urn string) (dlqbridge.Destination, error) {
+	d, err := b.Destination(ctx, urn)
+	if err != nil {
+		return nil, err
+	}
+	if window := time.Duration(b.Config.Redrive.ObserveFor); window > 0 {
+		facts, err := d.Facts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if auto := Auto(facts); window < auto {
+			return nil, &WindowError{Destination: urn, Window: window, Auto: auto, Facts: facts}
+		}
+	}
+	return d, nil
+}
+
+// WindowError is an observation window that would end before the source itself
+// gives a message up.
+type WindowError struct {
+	Destination  string
+	Window, Auto time.Duration
+	Facts        dlqbridge.DestinationFacts
+}
+
+// Error says the number that would be right.
+func (e *WindowError) Error() string {
+	return fmt.Sprintf("observe_for %s is shorter than the %s that %s needs (the larger of %s and maxReceiveCount %d x visibility timeout %s)",
+		config.Duration(e.Window), config.Duration(e.Auto), e.Destination, config.Duration(config.MinObserve), e.Facts.MaxReceives, config.Duration(e.Facts.Visibility))
+}
+
+// Unwrap gives it a meaning.
+func (e *WindowError) Unwrap() error { return dlqbridge.ErrInvalid }
