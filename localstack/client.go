@@ -62,9 +62,9 @@ func (t transport) RoundTrip(r *http.Request) (response *http.Response, err erro
 	incoming.RemoteAddr = address
 	w := &answer{header: http.Header{}, status: http.StatusOK}
 	defer func() {
-		switch cause := recover(); {
-		case cause == nil:
-		case cause == http.ErrAbortHandler: //nolint:errorlint // a panic value, thrown as it is
+		switch cause := recover(); cause {
+		case nil:
+		case http.ErrAbortHandler:
 			response, err = nil, fmt.Errorf("%s %s: %w: %w", r.Method, r.URL, ErrCut, io.ErrUnexpectedEOF)
 			if gone := r.Context().Err(); gone != nil {
 				err = gone

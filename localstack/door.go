@@ -50,7 +50,7 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(wire.WithCaller(r.Context(), wire.Caller{Host: r.Host, AccessKey: accessKey(r)}))
 	defer cancel()
-	defer context.AfterFunc(c.ctx, cancel)()
+	defer context.AfterFunc(c.ctx, cancel)() //nolint:contextcheck // ends the call with the cloud; the call has its own context
 	service, operation, known := c.addressee(r, body)
 	if !known {
 		refuse(w, &wire.Error{

@@ -3,6 +3,7 @@ package localstack
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -146,8 +147,8 @@ func (r *recording) list(service string, since int64) []Request {
 func (r *recording) previous(service, operation string, request []byte) ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for at := len(r.ring) - 1; at >= 0; at-- {
-		call := &r.ring[(r.first+at)%len(r.ring)]
+	for at := range r.ring {
+		call := &r.ring[(r.first+len(r.ring)-1-at)%len(r.ring)]
 		if call.Status == 200 && call.Service == service && call.Operation == operation && string(call.Request) == string(request) {
 			return call.Response, true
 		}
@@ -163,11 +164,7 @@ func (r *recording) counters(used Units) Counters {
 		Units: Units{Read: used.Read - r.base.Read, Write: used.Write - r.base.Write},
 	}
 	for service, operations := range r.calls {
-		copied := map[string]int64{}
-		for operation, n := range operations {
-			copied[operation] = n
-		}
-		c.Calls[service] = copied
+		c.Calls[service] = maps.Clone(operations)
 	}
 	return c
 }

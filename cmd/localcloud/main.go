@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cloud := localstack.New(localstack.Options{})
 	defer cloud.Close()
 	if *seed != "" {
-		if err := plant(cloud, *seed); err != nil {
+		if err := plant(cloud, *seed); err != nil { //nolint:contextcheck // seeding is over before there is anything to stop
 			fmt.Fprintf(stderr, "localcloud: %v\n", err)
 			return 2
 		}
@@ -99,7 +99,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func plant(cloud *localstack.Cloud, path string) error {
-	file, err := os.Open(path)
+	file, err := os.Open(path) //nolint:gosec // the file that its user names
 	if err != nil {
 		return fmt.Errorf("open the seed: %w", err)
 	}

@@ -1,14 +1,18 @@
 package check
 
 import (
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
 var sqsLimitRows = map[string]func(*queueBench, *testing.T){
+	"parallel receivers get each message once":           (*queueBench).parallelReceivers,
 	"too many in flight: a standard queue refuses":       (*queueBench).inFlightStandard,
 	"too many in flight: a FIFO queue gives nothing":     (*queueBench).inFlightFIFO,
 	"messages are gone when their retention is over":     (*queueBench).retention,
@@ -66,4 +70,56 @@ func (b *queueBench) shorterRetention(t *testing.T) {
 	b.send(t, url, "new")
 	b.set(t, url, "MessageRetentionPeriod", "600")
 	b.wantBodies(t, url, "new")
+}
+
+func (b *queueBench) parallelReceivers(t *testing.T) {
+	url := b.queue(t)
+	const workers, each = 4, 50
+	var mu sync.Mutex
+	got := map[string]int{}
+	var work sync.WaitGroup
+	for worker := range workers {
+		work.Go(func() {
+			for i := range each {
+				_, err := b.client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(strconv.Itoa(worker*each + i))})
+				if err != nil {
+					t.Errorf("send: %v", err)
+				}
+			}
+		})
+		work.Go(func() {
+			for {
+				mu.Lock()
+				done := len(got) == workers*each
+				mu.Unlock()
+				if done {
+					return
+				}
+				in := receiveInput(url)
+				in.WaitTimeSeconds = 1
+				out, err := b.client.ReceiveMessage(t.Context(), in)
+				if err != nil {
+					t.Errorf("receive: %v", err)
+					return
+				}
+				mu.Lock()
+				for _, m := range out.Messages {
+					got[*m.Body]++
+				}
+				mu.Unlock()
+				for _, m := range out.Messages {
+					if _, err := b.client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: m.ReceiptHandle}); err != nil {
+						t.Errorf("delete: %v", err)
+					}
+				}
+			}
+		})
+	}
+	work.Wait()
+	for body, times := range got {
+		if times != 1 {
+			t.Errorf("%s was received %d times", body, times)
+		}
+	}
+	b.wantDepths(t, url, 0, 0, 0)
 }

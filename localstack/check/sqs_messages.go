@@ -104,7 +104,7 @@ func (b *queueBench) systemAttributes(t *testing.T) {
 		t.Errorf("a sent message has DeadLetterQueueSourceArn %s", source)
 	}
 	b.release(t, url, got)
-	again := b.receiveWith(t, &sqs.ReceiveMessageInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{"SenderId"}, VisibilityTimeout: 1})
+	again := b.receiveWith(t, &sqs.ReceiveMessageInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{"SenderId"}, VisibilityTimeout: 1}) //nolint:staticcheck // old programs ask so
 	if len(again) != 1 || len(again[0].Attributes) != 1 || again[0].Attributes["SenderId"] == "" {
 		t.Fatalf("asked the old way for SenderId, got %v", again)
 	}

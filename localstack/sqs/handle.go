@@ -34,7 +34,8 @@ func (q *queue) openHandle(handle string) (m *message, current bool, refused *wi
 		return nil, false, missing("ReceiptHandle")
 	}
 	raw, err := base64.StdEncoding.DecodeString(handle)
-	if err != nil || len(raw) != handleBytes ||
+	// Written back, because the decoder passes over line breaks.
+	if err != nil || len(raw) != handleBytes || base64.StdEncoding.EncodeToString(raw) != handle ||
 		binary.BigEndian.Uint32(raw[28:]) != crc32.ChecksumIEEE(raw[:28]) || binary.BigEndian.Uint64(raw) != q.id {
 		return nil, false, refuse("ReceiptHandleIsInvalid", `The input receipt handle "%s" is not a valid receipt handle.`, handle)
 	}

@@ -177,9 +177,12 @@ func hexUnit(text []byte) int {
 	}
 	unit := 0
 	for _, c := range text[2:6] {
-		digit := strings.IndexByte("0123456789abcdef", c|0x20)
-		if digit < 0 {
+		digit := strings.IndexByte("0123456789abcdefABCDEF", c)
+		switch {
+		case digit < 0:
 			return -1
+		case digit > 15:
+			digit -= 6
 		}
 		unit = unit<<4 | digit
 	}
