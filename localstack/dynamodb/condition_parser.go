@@ -66,7 +66,7 @@ func (p *parser) test() condition {
 		return p.comparison(t.text, left, p.conditionOperand())
 	}
 	if _, ok := left.(sizeOf); ok && (p.peek().kind == tokenEnd || p.peek().symbol(")") || p.peek().is("AND") || p.peek().is("OR")) {
-		p.wrong("The function is not allowed to be used this way in an expression; function: size")
+		p.wrong(functionRank, "The function is not allowed to be used this way in an expression; function: size")
 		return constant(false)
 	}
 	p.unexpected()
@@ -84,7 +84,7 @@ func (p *parser) group() condition {
 	// ((a = b)) is refused, ((a = b) AND c = d) is not: redundant is a group
 	// that begins and ends right inside this one.
 	if p.closed == [2]int{first + 1, last - 1} {
-		p.wrong("The expression has redundant parentheses;")
+		p.wrong(operandsRank, "The expression has redundant parentheses;")
 	}
 	p.closed = [2]int{first, last}
 	return inner
@@ -99,7 +99,7 @@ func (p *parser) conditionOperand() operand {
 	case p.isCall():
 		name, args := p.call(p.conditionOperand)
 		if name != "size" || len(args) != 1 {
-			p.wrong("The function is not allowed to be used this way in an expression; function: %s", name)
+			p.wrong(functionRank, "The function is not allowed to be used this way in an expression; function: %s", name)
 			return literal{name, nullValue{}}
 		}
 		p.operandKind("size", args[0], "S", "B", "SS", "NS", "BS", "L", "M")
@@ -116,10 +116,10 @@ func (p *parser) operandKind(operator string, o operand, kinds ...string) {
 		return
 	}
 	kind := "operator"
-	if _, isFunction := functions[operator]; isFunction {
+	if _, isFunction := functions[operator]; isFunction || operator == "+" || operator == "-" {
 		kind = "operator or function"
 	}
-	p.wrong("Incorrect operand type for operator or function; %s: %s, operand type: %s", kind, operator, l.v.kind())
+	p.wrong(typeRank, "Incorrect operand type for operator or function; %s: %s, operand type: %s", kind, operator, l.v.kind())
 }
 
 // distinct refuses an operator whose operands are the same path.
@@ -127,7 +127,7 @@ func (p *parser) distinct(operator string, first operand, rest ...operand) {
 	a, ok := first.(path)
 	for _, o := range rest {
 		if b, same := o.(path); ok && same && slices.Equal(a, b) {
-			p.wrong("The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: %s", operator, a)
+			p.wrong(operandsRank, "The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: %s", operator, a)
 		}
 	}
 }
@@ -151,9 +151,9 @@ func (p *parser) between(x, low, high operand) condition {
 	if okA && okB {
 		switch result, ok := order(a.v, b.v); {
 		case !ok:
-			p.wrong("The BETWEEN operator requires same data type for lower and upper bounds; lower bound operand: AttributeValue: %s, upper bound operand: AttributeValue: %s", shown(a.v), shown(b.v))
+			p.wrong(typeRank, "The BETWEEN operator requires same data type for lower and upper bounds; lower bound operand: AttributeValue: %s, upper bound operand: AttributeValue: %s", shown(a.v), shown(b.v))
 		case result > 0:
-			p.wrong("The BETWEEN operator requires upper bound to be greater than or equal to lower bound; lower bound operand: AttributeValue: %s, upper bound operand: AttributeValue: %s", shown(a.v), shown(b.v))
+			p.wrong(typeRank, "The BETWEEN operator requires upper bound to be greater than or equal to lower bound; lower bound operand: AttributeValue: %s, upper bound operand: AttributeValue: %s", shown(a.v), shown(b.v))
 		}
 	}
 	return between{x, low, high}
@@ -177,7 +177,7 @@ func (p *parser) membership(x operand) condition {
 	p.distinct("IN", x, list...)
 	// Developer Guide, "Condition and filter expressions": IN takes up to 100 values.
 	if len(list) > 100 {
-		p.wrong("The IN operator is provided with too many operands; number of operands: %d", len(list))
+		p.wrong(operandsRank, "The IN operator is provided with too many operands; number of operands: %d", len(list))
 	}
 	return membership{x, list}
 }
@@ -192,7 +192,7 @@ func (p *parser) predicate() condition {
 	case "attribute_exists", "attribute_not_exists":
 		where, ok := args[0].(path)
 		if !ok {
-			p.wrong("Operator or function requires a document path; operator or function: %s", name)
+			p.wrong(operandsRank, "Operator or function requires a document path; operator or function: %s", name)
 			return constant(false)
 		}
 		return exists{where, name == "attribute_exists"}
@@ -202,9 +202,9 @@ func (p *parser) predicate() condition {
 		kind, isText := l.v.(stringValue)
 		switch {
 		case !ok:
-			p.wrong("Incorrect operand type for operator or function; operator or function: attribute_type, operand type: path")
+			p.wrong(typeRank, "Incorrect operand type for operator or function; operator or function: attribute_type, operand type: path")
 		case isText && typeNames[string(kind)] == "":
-			p.wrong("Invalid attribute type name found; type: %s, valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}", kind)
+			p.wrong(typeRank, "Invalid attribute type name found; type: %s, valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}", kind)
 		}
 		return typeIs{args[0], string(kind)}
 	case "begins_with":
@@ -217,6 +217,6 @@ func (p *parser) predicate() condition {
 		p.operandKind(name, args[0], "S", "B", "SS", "NS", "BS", "L")
 		return contains{args[0], args[1]}
 	}
-	p.wrong("The function is not allowed in a condition expression; function: %s", name)
+	p.wrong(functionRank, "The function is not allowed in a condition expression; function: %s", name)
 	return constant(false)
 }

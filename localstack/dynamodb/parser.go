@@ -17,14 +17,15 @@ const maxNesting = 300
 // undefined placeholder, a reserved word) is kept until the syntax is known to
 // be right, because the service reports syntax first.
 type parser struct {
-	label  string // the member's name, for messages
-	text   string
-	tokens []token
-	at     int
-	level  int
-	binds  *bindings
-	fault  *wire.Error
-	closed [2]int // first and last token of the group read last
+	label     string // the member's name, for messages
+	text      string
+	tokens    []token
+	at        int
+	level     int
+	binds     *bindings
+	fault     *wire.Error
+	faultRank rank
+	closed    [2]int // first and last token of the group read last
 
 	mentioned []string // the top-level attributes of all paths read
 }
@@ -109,10 +110,25 @@ func (p *parser) unexpected() {
 	panic(syntaxError{invalid(`Invalid %s: Syntax error; token: "%s", near: "%s"`, p.label, p.peek().text, strings.TrimSpace(near))})
 }
 
-// wrong keeps the first error of meaning.
-func (p *parser) wrong(format string, args ...any) {
-	if p.fault == nil {
-		p.fault = invalid("Invalid "+p.label+": "+format, args...)
+// rank orders errors of meaning: of several the service reports the lowest,
+// wherever it stands in the expression.
+type rank uint8
+
+const (
+	reservedRank rank = iota
+	functionRank
+	sectionRank
+	nameRank
+	valueRank
+	operandsRank
+	pathRank
+	typeRank
+)
+
+// wrong keeps the error of meaning with the lowest rank, and of those the first.
+func (p *parser) wrong(r rank, format string, args ...any) {
+	if p.fault == nil || r < p.faultRank {
+		p.fault, p.faultRank = invalid("Invalid "+p.label+": "+format, args...), r
 	}
 }
 
@@ -144,7 +160,7 @@ func (p *parser) path() path {
 			where = append(where, step{index: index})
 		default:
 			if len(where) > maxLevels+1 {
-				p.wrong("The document path has too many nesting elements; nesting elements: %d", len(where))
+				p.wrong(operandsRank, "The document path has too many nesting elements; nesting elements: %d", len(where))
 			}
 			return where
 		}
@@ -162,7 +178,7 @@ func (p *parser) name() string {
 		}
 		p.at++
 		if reserved(t.text) {
-			p.wrong("Attribute name is a reserved keyword; reserved keyword: %s", t.text)
+			p.wrong(reservedRank, "Attribute name is a reserved keyword; reserved keyword: %s", t.text)
 		}
 		return t.text
 	case tokenName:
@@ -170,10 +186,10 @@ func (p *parser) name() string {
 		name, ok := p.binds.names[t.text]
 		switch {
 		case !ok:
-			p.wrong("An expression attribute name used in the document path is not defined; attribute name: %s", t.text)
+			p.wrong(nameRank, "An expression attribute name used in the document path is not defined; attribute name: %s", t.text)
 			return t.text
 		case name == "":
-			p.wrong("An expression attribute name must not be empty; attribute name: %s", t.text)
+			p.wrong(nameRank, "An expression attribute name must not be empty; attribute name: %s", t.text)
 			return t.text
 		}
 		p.binds.usedNames[t.text] = true
@@ -189,7 +205,7 @@ func (p *parser) value() literal {
 	t := p.next()
 	v, ok := p.binds.values[t.text]
 	if !ok {
-		p.wrong("An expression attribute value used in expression is not defined; attribute value: %s", t.text)
+		p.wrong(valueRank, "An expression attribute value used in expression is not defined; attribute value: %s", t.text)
 		return literal{t.text, nullValue{}}
 	}
 	p.binds.usedValues[t.text] = true
@@ -215,9 +231,9 @@ func (p *parser) call(operand func() operand) (name string, args []operand) {
 	want, known := functions[name]
 	switch {
 	case !known:
-		p.wrong("Invalid function name; function: %s", name)
+		p.wrong(functionRank, "Invalid function name; function: %s", name)
 	case len(args) != want:
-		p.wrong("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", name, len(args))
+		p.wrong(operandsRank, "Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", name, len(args))
 	}
 	return name, args
 }

@@ -61,7 +61,7 @@ func (p *parser) update() *update {
 			p.unexpected()
 		}
 		if seen[section] {
-			p.wrong(`The "%s" section can only be used once in an update expression;`, section)
+			p.wrong(sectionRank, `The "%s" section can only be used once in an update expression;`, section)
 		}
 		seen[section] = true
 		for {
@@ -87,7 +87,7 @@ func (p *parser) apart(paths []path) {
 				how = "conflict"
 			}
 			if overlap || conflict {
-				p.wrong("Two document paths %s with each other; must remove or rewrite one of these paths; path one: %s, path two: %s", how, b, a)
+				p.wrong(pathRank, "Two document paths %s with each other; must remove or rewrite one of these paths; path one: %s, path two: %s", how, b, a)
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func (p *parser) amount(operator string, kinds ...string) amount {
 	}
 	l := p.value()
 	if _, given := p.binds.values[l.name]; given && !slices.Contains(kinds, l.v.kind()) {
-		p.wrong("Incorrect operand type for operator or function; operator: %s, operand type: %s, typeSet: ALLOWED_FOR_%s_OPERAND", operator, typeNames[l.v.kind()], operator)
+		p.wrong(typeRank, "Incorrect operand type for operator or function; operator: %s, operand type: %s, typeSet: ALLOWED_FOR_%s_OPERAND", operator, typeNames[l.v.kind()], operator)
 	}
 	return amount{where, l.v}
 }
@@ -143,7 +143,7 @@ func (p *parser) updateOperand() operand {
 	case "if_not_exists":
 		where, ok := args[0].(path)
 		if !ok {
-			p.wrong("Operator or function requires a document path; operator or function: if_not_exists")
+			p.wrong(operandsRank, "Operator or function requires a document path; operator or function: if_not_exists")
 		}
 		return fallback{where, args[1]}
 	case "list_append":
@@ -151,7 +151,7 @@ func (p *parser) updateOperand() operand {
 		p.operandKind(name, args[1], "L")
 		return appended{args[0], args[1]}
 	}
-	p.wrong("The function is not allowed in an update expression; function: %s", name)
+	p.wrong(functionRank, "The function is not allowed in an update expression; function: %s", name)
 	return literal{name, nullValue{}}
 }
 
