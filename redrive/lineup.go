@@ -24,6 +24,8 @@ type lineup struct {
 
 	mu   sync.Mutex
 	busy map[string]bool
+	// out are the members handed out and not finished, with their group.
+	out map[string]string
 	// blocked is the record that could not be sent, by group.
 	blocked map[string]string
 	freed   chan struct{}
@@ -43,7 +45,7 @@ func newLineup(members iter.Seq2[dlqbridge.Member, error], group func(context.Co
 	next, stop := iter.Pull2(members)
 	return &lineup{
 		next: next, stop: stop, group: group,
-		busy: map[string]bool{}, blocked: map[string]string{}, freed: make(chan struct{}),
+		busy: map[string]bool{}, out: map[string]string{}, blocked: map[string]string{}, freed: make(chan struct{}),
 	}
 }
 
@@ -64,6 +66,7 @@ func (l *lineup) batch(ctx context.Context, n int) (out []queued, blocked []dlqb
 			case len(out) < n && !l.busy[q.group]:
 				if l.group != nil {
 					l.busy[q.group] = true
+					l.out[q.ID] = q.group
 				}
 				out = append(out, q)
 			default:
@@ -117,19 +120,19 @@ func (l *lineup) fill(ctx context.Context, n int) error {
 	return nil
 }
 
-// finished gives the groups of a batch free. failed lists those of its members
-// that could not be sent: their groups are blocked.
-func (l *lineup) finished(batch []queued, failed map[string]bool) {
-	if l.group == nil {
-		return
-	}
+// finished gives the group of a member free; one that failed blocks it. Only
+// the first call for a member counts.
+func (l *lineup) finished(id string, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, q := range batch {
-		delete(l.busy, q.group)
-		if failed[q.ID] {
-			l.blocked[q.group] = q.ID
-		}
+	group, ok := l.out[id]
+	if !ok {
+		return
+	}
+	delete(l.out, id)
+	delete(l.busy, group)
+	if failed {
+		l.blocked[group] = id
 	}
 	close(l.freed)
 	l.freed = make(chan struct{})

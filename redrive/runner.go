@@ -120,7 +120,9 @@ func (r *runner) run(ctx context.Context) {
 		open.Go(func() {
 			defer func() { <-slots }()
 			failed := r.process(claiming, batch)
-			r.lineup.finished(batch, failed)
+			for _, q := range batch {
+				r.lineup.finished(q.ID, failed[q.ID])
+			}
 			r.progress(ctx)
 		})
 	}
@@ -205,11 +207,11 @@ func (r *runner) drain(ctx context.Context) {
 		}
 		for _, q := range batch {
 			r.leave(q.ID)
+			r.lineup.finished(q.ID, false)
 		}
 		for _, x := range blocked {
 			r.leave(x.ID)
 		}
-		r.lineup.finished(batch, nil)
 	}
 }
 

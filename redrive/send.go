@@ -262,6 +262,8 @@ func (d *delivery) request(ctx context.Context, piece []item, try int, deadline 
 	d.unnoted += len(unnoted)
 	for _, it := range sent {
 		d.count(dlqbridge.OutcomeSent, it.control.ID)
+		// Its group need not wait for what this batch still tries again.
+		d.lineup.finished(it.control.ID, false)
 	}
 	moving, cancel := d.finishing(ctx)
 	defer cancel()

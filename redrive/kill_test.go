@@ -1,0 +1,295 @@
+package redrive_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/redrive"
+)
+
+// killKinds are the kinds of destination that differ in what a doubt means.
+var killKinds = []struct {
+	name  string
+	fifo  bool
+	setup func(w *world)
+	// copies: a doubt is ended by sending again under the same number.
+	copies bool
+}{
+	{"standard", false, func(*world) {}, false},
+	{"kit", false, func(w *world) { w.routes["orders"] = redrive.Route{Name: "orders", Kit: true} }, true},
+	{"repeat safe", false, func(w *world) {
+		for id := range w.controls {
+			w.knows[id] = knowledge{repeatSafe: true}
+		}
+	}, true},
+	{"fifo", true, func(*world) {}, true},
+}
+
+// A process is killed before and after each of its calls; the next run takes
+// over. Nothing is lost, nothing is sent twice unless the copy is marked with
+// the same number, and that only where repeating is safe; on FIFO the queue
+// itself drops the copy (C62).
+func TestKilledAnywhere(t *testing.T) {
+	for _, kind := range killKinds {
+		t.Run(kind.name, func(t *testing.T) {
+			total := 0
+			synctest.Test(t, func(t *testing.T) {
+				p, _ := killRun(t, kind.fifo, kind.setup, 0, false, false)
+				total = p.calls
+			})
+			var lost, unmarked, marked, doubts int
+			for at := 1; at <= total; at++ {
+				for _, after := range []bool{false, true} {
+					for _, again := range []bool{false, true} {
+						synctest.Test(t, func(t *testing.T) {
+							_, w := killRun(t, kind.fifo, kind.setup, at, after, again)
+							d := w.account(t, fmt.Sprintf("call %d, after %v, continue %v", at, after, again))
+							lost, unmarked, marked, doubts = lost+d.lost, unmarked+d.unmarked, marked+d.marked, doubts+d.doubts
+						})
+					}
+				}
+			}
+			t.Logf("%s: killed at %d calls: lost %d, unmarked copies %d, marked copies %d, in doubt %d", kind.name, total, lost, unmarked, marked, doubts)
+			if lost > 0 || unmarked > 0 {
+				t.Error("something was lost or sent twice")
+			}
+			if marked > 0 && (kind.fifo || !kind.copies) {
+				t.Error("copies where none may be")
+			}
+			if doubts > 0 && kind.copies {
+				t.Error("a doubt was left although repeating is safe")
+			}
+		})
+	}
+}
+
+// killRun runs until the kill and then, in a new process, again: a new run, or
+// the old job continued where there is one.
+func killRun(t *testing.T, fifo bool, setup func(*world), at int, after, again bool) (*process, *world) {
+	w := newWorld()
+	w.queues[orders] = newQueue(orders, fifo)
+	for i := range 12 {
+		w.add(fmt.Sprintf("r_%03d", i), func(_ *dlqbridge.Control, p *dlqbridge.Payload) {
+			if fifo {
+				p.GroupKey = string(rune('a' + i%3))
+			}
+		})
+	}
+	setup(w)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	small := func(_ *process, o *redrive.Options) { o.Burst = 8 }
+	p, c := w.start(t, small)
+	p.killAt, p.after, p.kill = at, after, cancel
+	_, _ = c.Run(ctx, request())
+	if at == 0 {
+		return p, w
+	}
+	if !p.dead {
+		return p, w // fewer calls this time: nothing to check
+	}
+	time.Sleep(time.Minute) // the dead holder's lease ends
+	_, c = w.start(t, small)
+	if again {
+		for id, job := range w.jobs {
+			if job.State != dlqbridge.JobDone {
+				if _, err := c.Continue(t.Context(), id, alice, "go on"); err != nil {
+					t.Fatalf("continue after call %d: %v", at, err)
+				}
+			}
+		}
+	}
+	if _, err := c.Run(t.Context(), request()); err != nil {
+		t.Fatalf("run after call %d: %v", at, err)
+	}
+	return p, w
+}
+
+type damage struct{ lost, unmarked, marked, doubts int }
+
+// account checks each record against what arrived at the queue.
+func (w *world) account(t *testing.T, what string) damage {
+	t.Helper()
+	var d damage
+	arrived := w.queues[orders].all()
+	byBody := map[string][]arrival{}
+	for _, a := range arrived {
+		byBody[string(a.out.Payload.Body)] = append(byBody[string(a.out.Payload.Body)], a)
+	}
+	for id, c := range w.controls {
+		copies := byBody["body of "+id]
+		note := w.sends[id][c.Redrives]
+		switch {
+		case len(copies) > 1:
+			for _, a := range copies[1:] {
+				if a.mark == "" || a.mark != copies[0].mark {
+					d.unmarked++
+					t.Errorf("%s: %s went out twice: %s, %s", what, id, copies[0].mark, a.mark)
+				} else {
+					d.marked++
+				}
+			}
+		case len(copies) == 0 && c.Claim != nil && note.Outcome == dlqbridge.OutcomeInDoubt:
+			// kept for a person
+		case len(copies) == 0:
+			d.lost++
+			t.Errorf("%s: %s was never sent and is %s, note %+v", what, id, c.Status, note)
+		}
+		if c.Status != dlqbridge.StatusRedriving || c.Redrives != 1 {
+			t.Errorf("%s: %s is %s with %d redrives", what, id, c.Status, c.Redrives)
+		}
+		if note.Outcome == dlqbridge.OutcomeInDoubt {
+			d.doubts++
+		}
+		for v, m := range w.history[id] {
+			if m.Version != v+1 {
+				t.Errorf("%s: history of %s has a gap at %d", what, id, v+1)
+			}
+		}
+	}
+	if l := w.leases[orders]; len(l.Batches) > 0 || !l.Until.IsZero() {
+		t.Errorf("%s: the lease is left open: %+v", what, l)
+	}
+	return d
+}
+
+// C61: two processes and one more by id at the same moment, 100 times: each
+// record is sent once, and the loser is told who holds the lease.
+func TestTwoPeoplePressTheButton(t *testing.T) {
+	for round := range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			ids := w.addMany(7)
+			var runs sync.WaitGroup
+			rng := rand.New(rand.NewPCG(uint64(round), 1))
+			for i := range 3 {
+				delays := rng.Perm(5)
+				runs.Go(func() {
+					_, c := w.start(t, func(p *process, o *redrive.Options) {
+						n := 0
+						var mu sync.Mutex
+						p.latency = func() time.Duration {
+							mu.Lock()
+							defer mu.Unlock()
+							n++
+							return time.Duration(delays[n%5]) * time.Millisecond
+						}
+						o.Burst = 4
+					})
+					r := request()
+					if i == 2 {
+						r.IDs = ids[3:4]
+					}
+					_, err := c.Run(t.Context(), r)
+					if _, held := errors.AsType[*dlqbridge.LeaseHeldError](err); err != nil && !held {
+						t.Error(err)
+					}
+				})
+			}
+			runs.Wait()
+			_, c := w.start(t, nil)
+			if _, err := c.Run(t.Context(), request()); err != nil {
+				t.Error(err)
+			}
+			for _, id := range ids {
+				if n := w.queues[orders].bodies()["body of "+id]; n != 1 {
+					t.Errorf("round %d: %s was sent %d times", round, id, n)
+				}
+			}
+		})
+	}
+}
+
+// A holder that slept through its lease is fenced: it sends nothing any more.
+func TestAnOldHolderThatWakesUpSendsNothing(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.addMany(40)
+		slept := false
+		old, c := w.start(t, func(p *process, o *redrive.Options) {
+			o.Burst = 10
+			p.fault = func(op string) error {
+				if op == "keep" && !slept && p.counted("send") > 0 {
+					slept = true
+					time.Sleep(2 * time.Minute) // a machine that was suspended
+				}
+				return nil
+			}
+		})
+		_, next := w.start(t, func(_ *process, o *redrive.Options) { o.Burst = 10 })
+		done := make(chan error)
+		go func() {
+			_, err := c.Run(ctx, request())
+			done <- err
+		}()
+		time.Sleep(time.Minute)
+		before := old.counted("send")
+		if _, err := next.Run(ctx, request()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err == nil {
+			t.Error("the old holder was not told")
+		}
+		if old.counted("send") != before {
+			t.Error("the old holder sent after it was fenced")
+		}
+		for body, n := range w.queues[orders].bodies() {
+			if n != 1 {
+				t.Errorf("%s was sent %d times", body, n)
+			}
+		}
+	})
+}
+
+// C63: a lease is not taken over before it has ended.
+func TestTakeoverWaitsForTheLease(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.addMany(3)
+		p, c := w.start(t, nil)
+		dying, kill := context.WithCancel(ctx)
+		p.kill = kill
+		p.fault = func(op string) error {
+			if op == "send" {
+				p.mu.Lock()
+				p.dead = true
+				p.mu.Unlock()
+				kill()
+				return errKilled
+			}
+			return nil
+		}
+		start := time.Now()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = c.Run(dying, request())
+		}()
+		synctest.Wait()
+		w.mu.Lock()
+		lease := w.leases[orders]
+		w.mu.Unlock()
+		defer func() { <-ended }()
+		_, next := w.start(t, nil)
+		time.Sleep(lease.Until.Add(-time.Second).Sub(time.Now()))
+		res, err := next.Run(ctx, request())
+		if err != nil || res.Sent != 0 || reasons(res.Excluded)["r_00000"] != dlqbridge.ExcludeClaimed {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		w.add("r_new", nil) // with something to send the lease matters
+		_, err = next.Run(ctx, request())
+		held, ok := errors.AsType[*dlqbridge.LeaseHeldError](err)
+		if !ok || held.Holder != "test" || !held.Until.Equal(lease.Until) {
+			t.Fatalf("%v after %s", err, time.Since(start))
+		}
+		time.Sleep(2 * time.Second)
+		if _, err := next.Run(ctx, request()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,189 @@
+package redrive_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/redrive"
+)
+
+// groups adds n records to each group, interleaved, and makes the queue FIFO.
+func (w *world) groups(n int, groups ...string) {
+	w.queues[orders] = newQueue(orders, true)
+	i := 0
+	for k := range n {
+		for _, g := range groups {
+			i++
+			w.add(fmt.Sprintf("r_%04d", i), func(_ *dlqbridge.Control, p *dlqbridge.Payload) {
+				p.GroupKey, p.Body = g, fmt.Appendf(nil, "%s%d", g, k+1)
+			})
+		}
+	}
+}
+
+// byGroup lists what arrived in each group, in order.
+func (q *queue) byGroup() map[string][]string {
+	out := map[string][]string{}
+	for _, a := range q.all() {
+		out[a.out.Payload.GroupKey] = append(out[a.out.Payload.GroupKey], string(a.out.Payload.Body))
+	}
+	return out
+}
+
+// C38, C39: each message keeps its own group, in order, and gets a
+// deduplication id of its own.
+func TestGroupsKeepTheirOrder(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.groups(10, "a", "b", "c")
+		_, c := w.start(t, nil)
+		if _, err := c.Run(ctx, request()); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string][]string{}
+		for _, g := range []string{"a", "b", "c"} {
+			for k := range 10 {
+				want[g] = append(want[g], fmt.Sprintf("%s%d", g, k+1))
+			}
+		}
+		if diff := cmp.Diff(want, w.queues[orders].byGroup()); diff != "" {
+			t.Error(diff)
+		}
+		for _, a := range w.queues[orders].all() {
+			in := map[string]int{}
+			if in[a.out.Payload.GroupKey]++; in[a.out.Payload.GroupKey] > 1 {
+				t.Error("two of a group in one request")
+			}
+			if len(a.out.DedupID) < 5 || a.out.DedupID[len(a.out.DedupID)-2:] != ".1" {
+				t.Errorf("deduplication id %q", a.out.DedupID)
+			}
+		}
+	})
+}
+
+// C40: a3 is refused for now; a4 and a5 wait for it, b goes on.
+func TestLaterOnesOfAGroupWait(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.groups(5, "a", "b")
+		refusals := 0
+		w.queues[orders].fault = func(o dlqbridge.Outgoing) error {
+			if string(o.Payload.Body) == "a3" && refusals < 4 {
+				refusals++
+				return dlqbridge.ErrThrottled
+			}
+			return nil
+		}
+		_, c := w.start(t, nil)
+		res, err := c.Run(ctx, request())
+		if err != nil || res.Sent != 10 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		var a3, b5 time.Time
+		for _, a := range w.queues[orders].all() {
+			switch string(a.out.Payload.Body) {
+			case "a3":
+				a3 = a.at
+			case "b5":
+				b5 = a.at
+			}
+		}
+		if !b5.Before(a3) {
+			t.Error("b waited for a")
+		}
+		want := map[string][]string{"a": {"a1", "a2", "a3", "a4", "a5"}, "b": {"b1", "b2", "b3", "b4", "b5"}}
+		if diff := cmp.Diff(want, w.queues[orders].byGroup()); diff != "" {
+			t.Error(diff)
+		}
+		if s := w.sends["r_0005"][1]; s.Tries != 5 {
+			t.Errorf("note of a3: %+v", s)
+		}
+	})
+}
+
+// C40: a3 is refused for good; a4 and a5 are blocked by it and stay as they are.
+func TestARefusedOneBlocksItsGroup(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.groups(5, "a", "b")
+		w.queues[orders].fault = func(o dlqbridge.Outgoing) error {
+			if string(o.Payload.Body) == "a3" {
+				return fmt.Errorf("%w: InvalidMessageContents", dlqbridge.ErrInvalid)
+			}
+			return nil
+		}
+		_, c := w.start(t, nil)
+		res, err := c.Run(ctx, request())
+		if err != nil || res.Sent != 7 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		want := map[string]dlqbridge.ExcludeReason{"r_0005": "refused", "r_0007": "order_blocked", "r_0009": "order_blocked"}
+		if diff := cmp.Diff(want, reasons(res.Excluded)); diff != "" {
+			t.Error(diff)
+		}
+		if s := w.control("r_0005").Status; s != dlqbridge.StatusAwaitingTechnicalOwner {
+			t.Errorf("a3 is %s", s)
+		}
+		if s := w.control("r_0007").Status; s != dlqbridge.StatusAuthorized {
+			t.Errorf("a4 is %s", s)
+		}
+	})
+}
+
+// A lost answer on FIFO: sent again inside the window under the same id, and
+// the queue drops the copy.
+func TestALostAnswerOnFIFOIsSentAgain(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.groups(3, "a", "b")
+		lost := 0
+		w.queues[orders].lose = func(o dlqbridge.Outgoing) bool {
+			if string(o.Payload.Body) == "a1" && lost < 2 {
+				lost++
+				return true
+			}
+			return false
+		}
+		p, c := w.start(t, nil)
+		res, err := c.Run(ctx, request())
+		if err != nil || res.Sent != 6 || res.Outcomes[dlqbridge.OutcomeInDoubt] != 0 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		want := map[string][]string{"a": {"a1", "a2", "a3"}, "b": {"b1", "b2", "b3"}}
+		if diff := cmp.Diff(want, w.queues[orders].byGroup()); diff != "" {
+			t.Error(diff)
+		}
+		if s := w.sends["r_0001"][1]; s.Outcome != dlqbridge.OutcomeSent || s.Tries != 3 {
+			t.Errorf("note %+v after %d requests", s, p.counted("send"))
+		}
+	})
+}
+
+// Outside the window the queue has forgotten the id: nothing is sent again.
+func TestADoubtOnFIFOOutlivesItsWindow(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.groups(2, "a")
+		w.queues[orders].lose = func(o dlqbridge.Outgoing) bool { return string(o.Payload.Body) == "a1" }
+		_, c := w.start(t, func(_ *process, o *redrive.Options) { o.Tries = 2 })
+		res, err := c.Run(ctx, request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Outcomes[dlqbridge.OutcomeInDoubt] != 1 || res.Clean() {
+			t.Errorf("%+v", res)
+		}
+		if got := w.queues[orders].byGroup()["a"]; len(got) != 1 {
+			t.Errorf("a2 overtook a doubt: %v", got)
+		}
+		time.Sleep(5 * time.Minute)
+		w.queues[orders].lose = nil
+		res, err = c.Run(ctx, request())
+		if err != nil || reasons(res.Excluded)["r_0001"] != dlqbridge.ExcludeInDoubt {
+			t.Errorf("%+v, %v", res, err)
+		}
+		if n := w.queues[orders].bodies()["a1"]; n != 1 {
+			t.Errorf("a1 was sent %d times", n)
+		}
+	})
+}
