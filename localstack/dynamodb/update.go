@@ -112,6 +112,8 @@ func (u *update) changes(old Item) ([]change, error) {
 	for _, a := range u.deletes {
 		stored := a.where.in(old)
 		if stored == nil {
+			// Nothing to take from, but the way there must exist, as for REMOVE.
+			drops = append(drops, change{a.where, nil})
 			continue
 		}
 		v, ok := without(stored, a.by)
