@@ -97,6 +97,7 @@ func (b *queueBench) parallelReceivers(t *testing.T) {
 				}
 				in := receiveInput(url)
 				in.WaitTimeSeconds = 1
+				in.MaxNumberOfMessages = 5 // all together stay below the smallest InFlightLimit in use
 				out, err := b.client.ReceiveMessage(t.Context(), in)
 				if err != nil {
 					t.Errorf("receive: %v", err)
