@@ -249,12 +249,25 @@ func (c *Controller) putContext(ctx context.Context, id string, j Judgement) err
 	return nil
 }
 
-// judge guards against a judge that answers for fewer than it was asked.
+// judge asks the judge, again where that may help, and guards against one that
+// answers for fewer than it was asked.
 func (c *Controller) judge(ctx context.Context, asks []Ask) []Judgement {
-	out := c.o.Judge.Judge(ctx, asks)
-	for len(out) < len(asks) {
-		out = append(out, Judgement{Err: dlqbridge.ErrUnclear})
+	if len(asks) == 0 {
+		return nil
 	}
+	var out []Judgement
+	_ = c.again(ctx, func() error {
+		out = c.o.Judge.Judge(ctx, asks)
+		for len(out) < len(asks) {
+			out = append(out, Judgement{Err: dlqbridge.ErrUnclear})
+		}
+		for _, j := range out {
+			if j.Err != nil && dlqbridge.Retryable(j.Err) {
+				return j.Err
+			}
+		}
+		return nil
+	}) // what went wrong stands in each judgement
 	return out[:len(asks)]
 }
 

@@ -98,7 +98,7 @@ func lapseJudged(c dlqbridge.Control, j Judgement, by, why string, now time.Time
 	to := j.Applied
 	to.Authorized = nil
 	if to.Status == dlqbridge.StatusAuthorized {
-		to.Status = Lapse(c, by, why, now).To.Status
+		to.Status = j.Decision.Status
 	}
 	return step(c, to, dlqbridge.Move{At: now, By: by, Verb: dlqbridge.VerbLapse, Why: why, Context: j.Context.Name})
 }

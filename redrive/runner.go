@@ -115,6 +115,10 @@ func (r *runner) run(ctx context.Context) {
 			return
 		}
 		if r.pace.admit(claiming, len(batch)) != nil {
+			open.Wait() // the reason for the stop may still be on its way
+			for _, q := range batch {
+				r.leave(q.ID)
+			}
 			return
 		}
 		open.Go(func() {

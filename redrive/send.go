@@ -58,6 +58,10 @@ func (r *runner) send(ctx context.Context, piece []item, admitted int) map[strin
 	if err := r.pace.reserve(ctx, len(piece), admitted); err != nil {
 		r.pace.withdraw(admitted)
 		r.unclaim(ctx, piece, "the job stopped before it was sent")
+		for _, it := range piece {
+			failed[it.control.ID] = true
+			r.leave(it.control.ID)
+		}
 		return failed
 	}
 	batch := dlqbridge.Batch{At: r.clock()}
@@ -130,7 +134,11 @@ func (d *delivery) before(ctx context.Context, piece []item, try int) ([]item, b
 		ids[i] = it.control.ID
 	}
 	look, cancel := d.finishing(ctx)
-	view, err := d.o.Gate.Look(look, ids, d.job.ID)
+	var view dlqbridge.View
+	err := d.again(look, func() (err error) {
+		view, err = d.o.Gate.Look(look, ids, d.job.ID)
+		return err
+	})
 	cancel()
 	if err == nil {
 		err = d.jobMay(view.Job)
@@ -181,6 +189,7 @@ func (d *delivery) giveUp(ctx context.Context, piece []item, tries int, why stri
 			doubtful = append(doubtful, it)
 		} else {
 			surely = append(surely, it)
+			d.leave(it.control.ID)
 		}
 	}
 	d.unclaim(ctx, surely, why)
@@ -238,7 +247,6 @@ func (d *delivery) request(ctx context.Context, piece []item, try int, deadline 
 			// Not this message's fault: it holds for all of them (C76).
 			d.unusable(err)
 			d.giveUp(ctx, []item{it}, try, "the destination cannot be used")
-			d.leave(it.control.ID)
 		case it.unclear: // refused now, but an earlier try may be out
 			doubtful = append(doubtful, it)
 		default:

@@ -576,12 +576,12 @@ func (w *world) judge(a redrive.Ask) redrive.Judgement {
 	})
 	to := c
 	to.Effect, to.Uncovered, to.RepeatSafe, to.Action, to.Why, to.Context, to.Fix = folded.State, folded.Uncovered, k.repeatSafe, d.Action, d.Why, x.Name, fix
-	if c.Claim == nil && c.Status != dlqbridge.StatusAuthorized {
+	stands := c.Action == d.Action && c.Effect == folded.State && c.Uncovered == folded.Uncovered && c.RepeatSafe == k.repeatSafe && !c.Conflict
+	if c.Claim == nil && (c.Status != dlqbridge.StatusAuthorized || !stands) {
 		to.Status = d.Status
 	}
 	return redrive.Judgement{
-		Context: x, Decision: d, Policy: policy, Applied: to, Approvers: approvers,
-		Stands:       c.Action == d.Action && c.Effect == folded.State && c.Uncovered == folded.Uncovered && c.RepeatSafe == k.repeatSafe && !c.Conflict,
+		Context: x, Decision: d, Policy: policy, Applied: to, Approvers: approvers, Stands: stands,
 		Arrival:      dlqbridge.Arrival{Key: c.Newest, System: map[string]string{"SequenceNumber": sequence(c)}},
 		SeenRedriveN: k.seenN, SeenRun: fmt.Sprintf("run-%d", k.seenN),
 	}
