@@ -269,7 +269,7 @@ func failures(h Header) types.AttributeValue {
 func newRun(k *Kit, t Task, seen rows) *Run {
 	r := &Run{
 		kit: k, task: t, key: t.Prefix + t.ID, id: "run_" + newToken(),
-		attempt: attempts(seen.header, t) + 1, steps: map[string][]StepRow{}, active: map[string]bool{},
+		writing: make(chan struct{}, 1), attempt: attempts(seen.header, t) + 1, steps: map[string][]StepRow{}, active: map[string]bool{},
 	}
 	for _, s := range seen.steps {
 		r.steps[s.StepID] = append(r.steps[s.StepID], s)

@@ -28,12 +28,12 @@ type Run struct {
 	end    context.CancelCauseFunc
 	keeper sync.WaitGroup
 
-	// writing lets one write of the header be under way at a time, since each
-	// is conditional on the one before.
-	writing sync.Mutex
+	// writing has one slot, for the one write of the header that is under way,
+	// since each is conditional on the one before. Who waits for it can be
+	// stopped by a context. It guards what follows.
+	writing chan struct{}
 	token   string
 	unclear []string // tokens of writes whose answer was lost
-	over    bool
 
 	mu         sync.Mutex // guards what follows
 	leaseUntil time.Time
@@ -121,10 +121,11 @@ func (r *Run) alive() error {
 
 // write changes the header under the lease and renews it.
 func (r *Run) write(ctx context.Context, set item, remove ...string) error {
-	r.writing.Lock()
-	defer r.writing.Unlock()
-	if r.over {
-		return ErrRunOver
+	select {
+	case r.writing <- struct{}{}:
+		defer func() { <-r.writing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	if err := r.alive(); err != nil {
 		return err
@@ -152,6 +153,10 @@ func (r *Run) write(ctx context.Context, set item, remove ...string) error {
 			r.token, r.unclear = c.mark, nil
 			r.holdUntil(until)
 			r.cost.saved(sum)
+			if _, ends := set["status"]; ends {
+				// Before the slot is free: a renewal must not follow the end.
+				r.end(ErrRunOver)
+			}
 			return nil
 		case !errors.Is(err, errRefused):
 			r.unclear = append(r.unclear, c.mark)
@@ -222,10 +227,6 @@ func (r *Run) finish(ctx context.Context, what string, set item) error {
 	if err := r.write(ctx, set, "lease_until", "lease_owner"); err != nil {
 		return fmt.Errorf("%s %s: %w", what, r.task.ID, err)
 	}
-	r.writing.Lock()
-	r.over = true
-	r.writing.Unlock()
-	r.end(ErrRunOver)
 	return nil
 }
 
