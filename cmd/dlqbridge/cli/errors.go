@@ -37,6 +37,14 @@ func hinted(err error, hint string) error {
 	return &hintedError{err, hint}
 }
 
+// missingError is a thing that a person named and that is not there.
+type missingError struct{ what, id string }
+
+func (e *missingError) Error() string { return "there is no " + e.what + " " + e.id }
+
+// Unwrap gives it its meaning.
+func (e *missingError) Unwrap() error { return dlqbridge.ErrNotFound }
+
 // errPartial ends a command whose result has been printed and says itself what
 // was excluded, refused or failed: exit code 3.
 var errPartial = errors.New("some were excluded, refused or failed")

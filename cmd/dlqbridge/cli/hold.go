@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -219,8 +220,11 @@ func (s *session) holdRemove() *cobra.Command {
 			}
 			removed := []string{}
 			for _, id := range ids {
-				if err := b.Store.RemoveHold(cmd.Context(), id); err != nil {
-					return hinted(fmt.Errorf("remove hold %s: %w", id, err), "`dlqbridge hold list` shows what there is")
+				switch err := b.Store.RemoveHold(cmd.Context(), id); {
+				case errors.Is(err, dlqbridge.ErrNotFound):
+					return hinted(&missingError{"hold", id}, "`dlqbridge hold list` shows what there is")
+				case err != nil:
+					return fmt.Errorf("remove hold %s: %w", id, err)
 				}
 				b.Log.InfoContext(cmd.Context(), "hold removed", "hold", id, "by", actor.String(), "reason", reason)
 				removed = append(removed, id)

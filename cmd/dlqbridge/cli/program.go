@@ -167,6 +167,9 @@ records were excluded, refused or failed.`,
 		SilenceUsage:  true,
 		RunE:          group,
 		Args:          cobra.ArbitraryArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return s.checkOutput()
+		},
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&s.configFile, "config", "", "configuration file (default: "+config.FileVariable+", else ./"+defaultFile+" if it is there)")
@@ -224,9 +227,6 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 			names = append(names, c.Name())
 		}
 	}
-	hint := "known are " + strings.Join(names, ", ")
-	if near := cmd.SuggestionsFor(word); len(near) > 0 {
-		hint = "did you mean `" + cmd.CommandPath() + " " + near[0] + "`? " + hint
-	}
+	hint := config.Suggestion(word, names)
 	return usagef(hint, "unknown command %q of `%s`", word, cmd.CommandPath())
 }

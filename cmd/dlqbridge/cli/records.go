@@ -41,7 +41,7 @@ func (s *session) record(cmd *cobra.Command, id string) (dlqbridge.Case, error) 
 	}
 	c, err := b.Store.Case(cmd.Context(), id)
 	if errors.Is(err, dlqbridge.ErrNotFound) {
-		return c, hinted(fmt.Errorf("there is no record %s: %w", id, err), "`dlqbridge records list` shows what there is; `--all` adds closed records")
+		return c, hinted(&missingError{"record", id}, "`dlqbridge records list` shows what there is; `--all` adds closed records")
 	}
 	return c, err
 }

@@ -351,7 +351,7 @@ func (s *session) redriveStatus() *cobra.Command {
 
 func noJob(id string, err error) error {
 	if errors.Is(err, dlqbridge.ErrNotFound) {
-		return hinted(fmt.Errorf("there is no job %s: %w", id, err), "`dlqbridge redrive list` shows what there is")
+		return hinted(&missingError{"job", id}, "`dlqbridge redrive list` shows what there is")
 	}
 	return err
 }

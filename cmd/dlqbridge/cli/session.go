@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/dlqbridge/dlqbridge/adapters/awserr"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
@@ -133,6 +134,12 @@ func (s *session) aws(ctx context.Context) (aws.Config, error) {
 	if c.Region == "" {
 		return aws.Config{}, &usageError{"the AWS region is not known", "set AWS_REGION, or region in the profile"}
 	}
+	// The SDK's own remarks are about connections, not about work.
+	c.Logger = logging.LoggerFunc(func(_ logging.Classification, format string, v ...any) {
+		if s.cfg != nil {
+			s.log(*s.cfg).LogAttrs(ctx, slog.LevelDebug, "aws sdk", slog.String("remark", fmt.Sprintf(format, v...)))
+		}
+	})
 	return c, nil
 }
 

@@ -53,6 +53,15 @@ type Request struct {
 	AllSteps bool
 }
 
+// MissingError is a record that is not there.
+type MissingError struct{ ID string }
+
+// Error says so.
+func (e *MissingError) Error() string { return "there is no record " + e.ID }
+
+// Unwrap gives it its meaning.
+func (e *MissingError) Unwrap() error { return dlqbridge.ErrNotFound }
+
 // Done is the record after the move.
 type Done struct {
 	Control dlqbridge.Control
@@ -88,7 +97,7 @@ func (m Mover) once(ctx context.Context, id string, r Request) (Done, error) {
 	c, err := m.Store.Case(ctx, id)
 	if err != nil {
 		if errors.Is(err, dlqbridge.ErrNotFound) {
-			return Done{}, fmt.Errorf("there is no record %s: %w", id, err)
+			return Done{}, &MissingError{ID: id}
 		}
 		return Done{}, err
 	}
