@@ -1,8 +1,8 @@
 package check
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -108,8 +108,8 @@ func batchRows(t *testing.T, h Harness, db tableBench) {
 		table := db.table(t, letters)
 		want := types.KeysAndAttributes{}
 		for i := range 45 {
-			db.put(t, table, record{"pk": fmt.Sprint(i), "sk": i, "body": strings.Repeat("b", 400_000)})
-			want.Keys = append(want.Keys, record{"pk": fmt.Sprint(i), "sk": i}.item())
+			db.put(t, table, record{"pk": strconv.Itoa(i), "sk": i, "body": strings.Repeat("b", 400_000)})
+			want.Keys = append(want.Keys, record{"pk": strconv.Itoa(i), "sk": i}.item())
 		}
 		seen := map[any]int{}
 		ask := map[string]types.KeysAndAttributes{table: want}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -66,9 +67,7 @@ func queryRows(t *testing.T, h Harness, db tableBench) {
 			{"pk = :p AND sk > :x", record{":x": 100}, nil},
 		} {
 			values := record{":p": "a"}
-			for name, v := range c.values {
-				values[name] = v
-			}
+			maps.Copy(values, c.values)
 			if diff := cmp.Diff(c.want, sortKeys(db.all(t, query(table, "", c.condition, values)))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.condition, diff)
 			}
@@ -93,9 +92,7 @@ func queryRows(t *testing.T, h Harness, db tableBench) {
 			{"pk = :p AND sk BETWEEN :x AND :y", record{":x": "aa", ":y": "é"}, []any{"aa", "ab", "b", "é"}},
 		} {
 			values := record{":p": "p"}
-			for name, v := range c.values {
-				values[name] = v
-			}
+			maps.Copy(values, c.values)
 			if diff := cmp.Diff(c.want, sortKeys(db.all(t, query(table, "", c.condition, values)))); diff != "" {
 				t.Errorf("%s %v (-want +got):\n%s", c.condition, c.values, diff)
 			}
@@ -215,7 +212,7 @@ func queryRows(t *testing.T, h Harness, db tableBench) {
 	h.row(t, "scan segments share out the table", func(t *testing.T) {
 		table := db.table(t, letters)
 		for i := range 40 {
-			db.put(t, table, record{"pk": fmt.Sprint(i), "sk": i})
+			db.put(t, table, record{"pk": strconv.Itoa(i), "sk": i})
 		}
 		var got []int
 		for segment := range int32(3) {

@@ -2,7 +2,7 @@ package check
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -161,7 +161,7 @@ func parallelRows(t *testing.T, h Harness, db tableBench) {
 		table := db.table(t, letters)
 		each(func(i int) {
 			for range 10 {
-				_, err := db.UpdateItem(t.Context(), update(table, record{"pk": "a", "sk": 1}, "ADD n :one, writers :me", record{":one": 1, ":me": nums{fmt.Sprint(i)}}))
+				_, err := db.UpdateItem(t.Context(), update(table, record{"pk": "a", "sk": 1}, "ADD n :one, writers :me", record{":one": 1, ":me": nums{strconv.Itoa(i)}}))
 				if err != nil {
 					t.Error(err)
 				}

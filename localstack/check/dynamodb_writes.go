@@ -2,6 +2,7 @@ package check
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -142,9 +143,7 @@ func writeRows(t *testing.T, h Harness, db tableBench) {
 // withKey is the record with the key that the rows use.
 func withKey(r record) record {
 	whole := record{"pk": "a", "sk": 1}
-	for name, v := range r {
-		whole[name] = v
-	}
+	maps.Copy(whole, r)
 	return whole
 }
 
@@ -159,7 +158,8 @@ var updateCases = []struct {
 	{
 		"SET reaches nested paths",
 		record{"m": record{"l": list{1, record{"x": 1}}}},
-		"SET m.l[1].x = :v, m.fresh = :w, m.l[9] = :v", record{":v": 2, ":w": "new"},
+		"SET m.l[1].x = :v, m.fresh = :w, m.l[9] = :v",
+		record{":v": 2, ":w": "new"},
 		record{"m": record{"l": list{1, record{"x": 2}, 2}, "fresh": "new"}},
 	},
 	{
@@ -171,13 +171,15 @@ var updateCases = []struct {
 	{
 		"ADD sums numbers and unites sets",
 		record{"n": 5, "s": texts{"a"}, "ns": nums{"1"}},
-		"ADD n :n, s :s, ns :ns, fresh :n, fresh_set :s", record{":n": -7, ":s": texts{"a", "b"}, ":ns": nums{"2"}},
+		"ADD n :n, s :s, ns :ns, fresh :n, fresh_set :s",
+		record{":n": -7, ":s": texts{"a", "b"}, ":ns": nums{"2"}},
 		record{"n": -2, "s": texts{"a", "b"}, "ns": nums{"1", "2"}, "fresh": -7, "fresh_set": texts{"a", "b"}},
 	},
 	{
 		"DELETE takes elements and drops an empty set",
 		record{"s": texts{"a", "b", "c"}, "gone": texts{"a"}},
-		"DELETE s :s, gone :s, absent :s", record{":s": texts{"a", "c", "x"}},
+		"DELETE s :s, gone :s, absent :s",
+		record{":s": texts{"a", "c", "x"}},
 		record{"s": texts{"b"}},
 	},
 	{
@@ -196,7 +198,8 @@ var updateCases = []struct {
 	{
 		"all four sections in any order and case",
 		record{"r": 1, "d": texts{"x", "y"}},
-		"delete d :x remove r set s1 = :v add n :one", record{":x": texts{"x"}, ":v": "v", ":one": 1},
+		"delete d :x remove r set s1 = :v add n :one",
+		record{":x": texts{"x"}, ":v": "v", ":one": 1},
 		record{"d": texts{"y"}, "s1": "v", "n": 1},
 	},
 }

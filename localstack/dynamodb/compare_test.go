@@ -164,11 +164,11 @@ func (g generator) item(key string) string {
 }
 
 func (g generator) path() string {
-	p := g.pick("a", "b", "c", "d", "e", "a", "b", "c", "d", "#n", "status", "pk")
+	parts := []string{g.pick("a", "b", "c", "d", "e", "a", "b", "c", "d", "#n", "status", "pk")}
 	for g.IntN(3) == 0 {
-		p += g.pick(".x", ".y", "[0]", "[1]", "[7]")
+		parts = append(parts, g.pick(".x", ".y", "[0]", "[1]", "[7]"))
 	}
-	return p
+	return strings.Join(parts, "")
 }
 
 func (g generator) operand() string { return g.pick(g.path(), g.path(), ":v", ":w", ":n") }
@@ -218,11 +218,11 @@ func (g generator) right() string {
 func (g generator) update(key string) string {
 	var sections []string
 	if g.IntN(4) > 0 {
-		set := "SET " + g.path() + " = " + g.right()
+		sets := []string{g.path() + " = " + g.right()}
 		for g.IntN(3) == 0 {
-			set += ", " + g.path() + " = " + g.right()
+			sets = append(sets, g.path()+" = "+g.right())
 		}
-		sections = append(sections, set)
+		sections = append(sections, "SET "+strings.Join(sets, ", "))
 	}
 	if g.IntN(3) == 0 {
 		sections = append(sections, "REMOVE "+g.path())

@@ -2,6 +2,7 @@ package dynamodb
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge/localstack/wire"
@@ -26,7 +27,7 @@ type (
 		local                 bool
 	}
 
-	// definition is what never changes about a table.
+	// A definition is what never changes about a table.
 	definition struct {
 		TableName string
 		KeySchema []keySchemaElement
@@ -35,7 +36,7 @@ type (
 		keys      schema
 	}
 
-	// settings are what UpdateTable can change.
+	// The settings are what UpdateTable can change.
 	settings struct {
 		attributes []attributeDefinition
 		billing    string
@@ -84,14 +85,11 @@ func schemaOf(elements []keySchemaElement, definitions []attributeDefinition) (s
 }
 
 func definedNames(definitions []attributeDefinition) string {
-	text := "["
+	names := make([]string, len(definitions))
 	for i, d := range definitions {
-		if i > 0 {
-			text += ", "
-		}
-		text += d.AttributeName
+		names[i] = d.AttributeName
 	}
-	return text + "]"
+	return "[" + strings.Join(names, ", ") + "]"
 }
 
 // newIndex checks an index definition and makes an empty index of it.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -33,9 +34,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	if refusal, ok := errors.AsType[*wire.Error](err); ok {
 		status = refusal.Status
 		fields := map[string]any{"__type": refusal.Type, "message": refusal.Message}
-		for name, value := range refusal.Fields {
-			fields[name] = value
-		}
+		maps.Copy(fields, refusal.Fields)
 		if answer, err = json.Marshal(fields); err != nil {
 			return nil, err
 		}
@@ -63,13 +62,15 @@ func newClient(s *dynamodb.Service) *sdk.Client {
 func s(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 func n(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
 
-func TestFirstWalk(t *testing.T) {
+// TestTheSDKWalksThroughAll is the first thing to look at when an SDK changes.
+func TestTheSDKWalksThroughAll(t *testing.T) {
 	ctx := t.Context()
 	db := newClient(dynamodb.New(clock.New(nil)))
 	_, err := db.CreateTable(ctx, &sdk.CreateTableInput{
 		TableName: aws.String("letters"), BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{
-			{AttributeName: aws.String("pk"), AttributeType: "S"}, {AttributeName: aws.String("sk"), AttributeType: "N"},
+			{AttributeName: aws.String("pk"), AttributeType: "S"},
+			{AttributeName: aws.String("sk"), AttributeType: "N"},
 			{AttributeName: aws.String("gk"), AttributeType: "S"},
 		},
 		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: "HASH"}, {AttributeName: aws.String("sk"), KeyType: "RANGE"}},
@@ -115,8 +116,10 @@ func TestFirstWalk(t *testing.T) {
 	if err != nil || q.Count != 2 || len(q.LastEvaluatedKey) != 3 {
 		t.Errorf("index query: %v, %v", q, err)
 	}
-	sc, err := db.Scan(ctx, &sdk.ScanInput{TableName: aws.String("letters"), FilterExpression: aws.String("v > :one"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":one": n("1")}})
+	sc, err := db.Scan(ctx, &sdk.ScanInput{
+		TableName: aws.String("letters"), FilterExpression: aws.String("v > :one"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":one": n("1")},
+	})
 	if err != nil || sc.Count != 1 || sc.ScannedCount != 5 {
 		t.Errorf("scan: %v, %v", sc, err)
 	}

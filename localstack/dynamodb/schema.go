@@ -102,7 +102,7 @@ func emptyKey(v Value, where string) error {
 func (s schema) partition(hash Value) []byte {
 	encoded := appendKey(make([]byte, 8, 64), hash)
 	sum := fnv.New64a()
-	sum.Write(encoded[8:])
+	_, _ = sum.Write(encoded[8:]) // never fails, says hash.Hash
 	sum.Sum(encoded[:0])
 	return encoded
 }

@@ -92,14 +92,6 @@ func (s *sorted) remove(key string) {
 	}
 }
 
-// first is the row with the lowest key, or nil.
-func (s *sorted) first() *row {
-	if len(s.blocks) == 0 {
-		return nil
-	}
-	return s.blocks[0][0]
-}
-
 // span is a range of keys: from low on, up to but without high ("" is no end).
 type span struct{ low, high string }
 

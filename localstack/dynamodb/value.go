@@ -181,8 +181,7 @@ func depth(v Value) int {
 	return deepest + 1
 }
 
-// union and without work on sets of one type; ok is false when the types differ.
-
+// union is the elements of both sets; ok is false when the types differ.
 func union(a, b Value) (sum Value, ok bool) {
 	switch a := a.(type) {
 	case stringsValue:
@@ -199,7 +198,7 @@ func union(a, b Value) (sum Value, ok bool) {
 }
 
 // without is a less the elements of b; nil when nothing is left, because the
-// service keeps no empty set.
+// service keeps no empty set. Ok is false when the types differ.
 func without(a, b Value) (rest Value, ok bool) {
 	switch a := a.(type) {
 	case stringsValue:
