@@ -130,6 +130,7 @@ func (in *Intake) run(ctx context.Context, once bool) (Counts, error) {
 	in.counts = Counts{}
 	in.mu.Unlock()
 
+	asked := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	// Finishing has a context of its own: letters in hand outlive the stop, but
@@ -160,8 +161,11 @@ func (in *Intake) run(ctx context.Context, once bool) (Counts, error) {
 		in.count(func(c *Counts) { c.Unstored += r.unstored.distinct(); c.Letters += r.unstored.distinct() })
 	}
 	err := context.Cause(ctx)
-	if err != nil && !once && errors.Is(err, context.Canceled) {
-		err = nil // stopped as asked
+	if asked.Err() != nil && errors.Is(err, context.Cause(asked)) {
+		err = nil // stopped as asked: for a service that is its end, for a one-shot run it is not
+		if once {
+			err = asked.Err()
+		}
 	}
 	return in.Counts(), err
 }

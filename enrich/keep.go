@@ -10,12 +10,16 @@ import (
 )
 
 const (
-	// keepEvery and keepFor keep slow batches in hand. SQS hides letters for
-	// 30 s by default, so the first extension comes well before that; a batch
+	// keepAfter is when a batch that is not done is kept in hand for the first
+	// time: well before the 30 s for which SQS hides letters by default. A batch
 	// that is done sooner costs no call. On a place that hides for longer the
 	// letters come back sooner if the process dies, which loses nothing.
-	keepEvery = 10 * time.Second
-	keepFor   = 45 * time.Second
+	keepAfter = 10 * time.Second
+	// keepFirst doubles up to keepLast, and each extension is made when a third
+	// of the one before has passed: a long outage costs few calls, and after a
+	// crash letters come again within minutes.
+	keepFirst = 45 * time.Second
+	keepLast  = 6 * time.Minute
 	// keepCall bounds one extension, so that a dead network cannot pile them up.
 	keepCall = 10 * time.Second
 )
@@ -30,16 +34,17 @@ type keeper struct {
 
 	mu    sync.Mutex
 	open  []*parcel
+	by    time.Duration // the next extension's length
 	timer *time.Timer
 }
 
 // keep begins to keep parcels. The timer's function runs on a goroutine of its
 // own, which release and stop wait for by the mutex.
 func keep(ctx context.Context, letters dlqbridge.DeadLetters, open []*parcel) *keeper {
-	k := &keeper{letters: letters, ctx: ctx, open: open}
+	k := &keeper{letters: letters, ctx: ctx, open: open, by: keepFirst}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.timer = time.AfterFunc(keepEvery, k.extend)
+	k.timer = time.AfterFunc(keepAfter, k.extend)
 	return k
 }
 
@@ -57,12 +62,13 @@ func (k *keeper) extend() {
 	defer cancel()
 	// Dying before or after this call only moves the time at which the letters
 	// come again.
-	for i, err := range k.letters.Hide(ctx, letters, keepFor) {
+	for i, err := range k.letters.Hide(ctx, letters, k.by) {
 		if errors.Is(err, dlqbridge.ErrNotFound) {
 			k.open[i].lost.Store(true)
 		}
 	}
-	k.timer.Reset(keepEvery)
+	k.timer.Reset(k.by / 3)
+	k.by = min(2*k.by, keepLast)
 }
 
 // set says which parcels are still to be kept.

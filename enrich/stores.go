@@ -73,22 +73,24 @@ func (e *Enricher) askOne(ctx context.Context, store dlqbridge.Store, questions 
 		}()
 		answered <- store.Ask(ctx, slices.Clone(questions))
 	}()
+	var out []dlqbridge.Testimony
 	select {
-	case out := <-answered:
-		if len(out) != len(questions) {
-			return silent(fmt.Sprintf("answered %d of %d questions", len(out), len(questions)))
-		}
-		for i := range out {
-			out[i].Store = cmp.Or(out[i].Store, name)
-			out[i] = sane(out[i])
-		}
-		return out
+	case out = <-answered:
 	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return silent(fmt.Sprintf("no answer within %s", e.route.StoreTimeout))
-		}
-		return silent("stopped while asking")
 	}
+	switch { // an answer that comes when time is up may be cut short, so it is none
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return silent(fmt.Sprintf("no answer within %s", e.route.StoreTimeout))
+	case ctx.Err() != nil:
+		return silent("stopped while asking")
+	case len(out) != len(questions):
+		return silent(fmt.Sprintf("answered %d of %d questions", len(out), len(questions)))
+	}
+	for i := range out {
+		out[i].Store = cmp.Or(out[i].Store, name)
+		out[i] = sane(out[i])
+	}
+	return out
 }
 
 // maxFindings bounds what one store may say about one task. Whoever says more
