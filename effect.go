@@ -222,14 +222,15 @@ func (e FoldInput) unnamed(general []Finding) []Finding {
 	})
 }
 
-// settle folds the findings about one step. A doubt is ended by a proof that
-// speaks for its time or later; two proofs that disagree leave it unknown; and
-// no proof at all is unknown.
+// settle folds the findings about one step. A step that is named and unknown is
+// in doubt, and a doubt is ended by a proof that speaks for its time or later;
+// two proofs that disagree leave it unknown; and no proof at all is unknown.
+// Nothing found about the steps that nobody names is silence, not doubt.
 func settle(about []Finding) Effect {
 	var doubt time.Time
 	doubted := false
 	for _, f := range about {
-		if f.State == EffectUnknown && f.Proof != ProofNothingFound {
+		if f.State == EffectUnknown && (f.Step != AllSteps || f.Proof != ProofNothingFound) {
 			doubted = true
 			if f.AsOf.After(doubt) {
 				doubt = f.AsOf

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+// trouble is what happens to a task on its way.
+type trouble string
+
+// The troubles of the day.
+const (
+	troubleNone        trouble = "none"
+	troubleFlaky       trouble = "flaky"        // fails once, then works
+	troubleOutage      trouble = "outage"       // the card processor is down
+	troubleCredential  trouble = "credential"   // the token has expired
+	troubleInput       trouble = "input"        // the customer is not in the directory
+	troubleSchema      trouble = "schema"       // the model breaks its output contract
+	troubleTurns       trouble = "turns"        // the agent talks in circles
+	troubleCrashBefore trouble = "crash-before" // the worker dies before it begins the charge
+	troubleCrashAfter  trouble = "crash-after"  // it dies after the charge, before the receipt is kept
+	troubleCrashCall   trouble = "crash-call"   // it dies before the charge, after the intent is kept
+	troubleCrashKept   trouble = "crash-kept"   // it dies after the receipt is kept
+	troubleLong        trouble = "long"         // a long task with checkpoints meets the outage
+	troubleMixUp       trouble = "mix-up"       // the agent saw two customers' data together
+)
+
+// job is the body of a task's message: what an agent is asked to do.
+type job struct {
+	Customer string  `json:"customer"`
+	Trouble  trouble `json:"trouble"`
+	Chapters int     `json:"chapters,omitempty"`
+}
+
+// order is one task of the demo.
+type order struct {
+	id  string
+	job job
+}
+
+// kinds says how many tasks meet which trouble, and what it looks like.
+var kinds = []struct {
+	trouble trouble
+	count   int
+	story   string
+}{
+	{troubleNone, 6, "work at once"},
+	{troubleFlaky, 3, "fail once and work on the second delivery"},
+	{troubleOutage, 14, "meet a card processor that is down"},
+	{troubleCredential, 8, "carry a token that has expired"},
+	{troubleInput, 6, "name a customer that does not exist"},
+	{troubleSchema, 6, "get model output that breaks its schema"},
+	{troubleTurns, 4, "talk in circles up to the turn limit"},
+	{troubleCrashBefore, 3, "lose their worker before the charge"},
+	{troubleCrashAfter, 3, "lose their worker after the charge, before the receipt is kept"},
+	{troubleCrashCall, 1, "lose their worker between the intent and the charge"},
+	{troubleCrashKept, 3, "lose their worker after the receipt is kept"},
+	{troubleLong, 3, "are long, keep checkpoints, and meet the outage"},
+	{troubleMixUp, 2, "mix up the data of two customers"},
+}
+
+// orders lists the tasks of the demo, the troubles interleaved.
+func orders() []order {
+	left := make([]int, len(kinds))
+	total := 0
+	for i, k := range kinds {
+		left[i] = k.count
+		total += k.count
+	}
+	customers := []string{"acme", "globex"}
+	var out []order
+	for len(out) < total {
+		for i, k := range kinds {
+			if left[i] == 0 {
+				continue
+			}
+			left[i]--
+			o := order{id: fmt.Sprintf("task-%02d-%s", len(out)+1, k.trouble), job: job{Customer: customers[len(out)%2], Trouble: k.trouble}}
+			switch k.trouble {
+			case troubleInput:
+				o.job.Customer = "initech"
+			case troubleLong:
+				o.job.Chapters = 4
+			default:
+			}
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// crashes says whether the trouble kills the worker's process.
+func (t trouble) crashes() bool {
+	return slices.Contains([]trouble{troubleCrashBefore, troubleCrashAfter, troubleCrashCall, troubleCrashKept}, t)
+}

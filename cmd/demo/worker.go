@@ -1,0 +1,220 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/ledger"
+)
+
+// crashCode is how a worker dies on purpose: at once, like kill -9, without a
+// deferred call or a flush.
+const crashCode = 137
+
+// worker is one agent process of the demo's fleet. It is written as a team
+// would write its own: the SDK, the kit, and its tools.
+type worker struct {
+	queue   string
+	outside string
+	sqs     *sqs.Client
+	kit     *ledger.Kit
+}
+
+// newWorker reads what the fleet gave it by environment.
+func newWorker(cfg aws.Config) (*worker, error) {
+	kit, err := ledger.NewKit(ledger.Options{
+		Client: dynamodb.NewFromConfig(cfg), Table: ledgerTable, Lease: visibility,
+		Backoff: ledger.Backoff{Tries: 2, Base: 5 * time.Millisecond, Max: 20 * time.Millisecond},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &worker{
+		queue: os.Getenv(envQueue), outside: os.Getenv(envOutside), sqs: sqs.NewFromConfig(cfg), kit: kit,
+	}, nil
+}
+
+// run works until ctx ends, which it does when the fleet closes our input.
+func (w *worker) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		out, err := w.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: &w.queue, WaitTimeSeconds: 1, MaxNumberOfMessages: 1,
+			MessageAttributeNames:       []string{"All"},
+			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameApproximateReceiveCount},
+		})
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("receive: %w", err)
+		}
+		for _, m := range out.Messages {
+			if err := w.handle(ctx, m); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// handle runs one delivery. It acknowledges only what is done; a failed one is
+// given back, and SQS counts it until it is dead.
+func (w *worker) handle(ctx context.Context, m types.Message) error {
+	done, err := w.attempt(ctx, m)
+	if err != nil {
+		return err
+	}
+	if done {
+		_, err = w.sqs.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &w.queue, ReceiptHandle: m.ReceiptHandle})
+	} else {
+		_, err = w.sqs.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{QueueUrl: &w.queue, ReceiptHandle: m.ReceiptHandle})
+	}
+	if err != nil {
+		return fmt.Errorf("answer for the message: %w", err)
+	}
+	return nil
+}
+
+func (w *worker) attempt(ctx context.Context, m types.Message) (done bool, err error) {
+	var carried struct{ Task, Type, Tenant, Idem string }
+	if err := json.Unmarshal([]byte(aws.ToString(m.MessageAttributes[ledger.ContextAttribute].StringValue)), &carried); err != nil {
+		return false, fmt.Errorf("read agent.ctx: %w", err)
+	}
+	var j job
+	if err := json.Unmarshal([]byte(aws.ToString(m.Body)), &j); err != nil {
+		return false, fmt.Errorf("read the task: %w", err)
+	}
+	t := ledger.Task{
+		ID: carried.Task, Type: carried.Type, Tenant: carried.Tenant, IdempotencyKey: carried.Idem,
+		MessageID: aws.ToString(m.MessageId), Versions: dlqbridge.Versions{Workflow: "2026.11", Model: "m-1"},
+	}
+	if t.Redrive, err = ledger.ParseMark(aws.ToString(m.MessageAttributes[dlqbridge.MarkName].StringValue)); err != nil {
+		return false, err
+	}
+	run, err := w.kit.Begin(ctx, t)
+	if err != nil {
+		return ledger.Acknowledge(err), nil
+	}
+	defer run.Close(ctx)
+	first := m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)] == "1"
+	if err := w.work(ctx, run, carried.Task, j, first); err != nil {
+		return false, run.Fail(ctx, ledger.FailureOf(err))
+	}
+	return true, run.Complete(ctx)
+}
+
+// work is the agent: look the customer up, let the model write, charge the
+// card, mail the result.
+func (w *worker) work(ctx context.Context, run *ledger.Run, task string, j job, first bool) error {
+	if j.Trouble == troubleMixUp {
+		return ledger.WithCause(errors.New("the context holds data of two customers"), dlqbridge.CauseCritical, "TENANT_MIX")
+	}
+	if j.Trouble == troubleFlaky && first {
+		return ledger.WithCause(errors.New("connection reset by peer"), dlqbridge.CauseTimeout, "ECONNRESET")
+	}
+	c := call{Task: task, Customer: j.Customer, Trouble: j.Trouble}
+	if err := w.step(ctx, run, "0001#lookup", "directory", "/lookup", ledger.EffectFree, c); err != nil {
+		return err
+	}
+	for n := range j.Chapters {
+		id := fmt.Sprintf("0002#chapter-%d", n+1)
+		if at := run.Resume(); at != nil && at.Step >= id {
+			continue // written by an earlier run and kept
+		}
+		if err := w.step(ctx, run, id, "model", "/model", ledger.EffectFree, c); err != nil {
+			return err
+		}
+		if err := run.Checkpoint(ctx, "chapters/"+task+"/"+id, id); err != nil {
+			return err
+		}
+	}
+	if err := w.step(ctx, run, "0003#write", "model", "/model", ledger.EffectFree, c); err != nil {
+		return err
+	}
+	if j.Trouble == troubleTurns && w.turnLimit() {
+		return ledger.WithCause(errors.New("max turns (10) exceeded"), dlqbridge.CausePolicyLimit, "MaxTurnsExceeded")
+	}
+	if j.Trouble == troubleCrashBefore && !w.calm() {
+		os.Exit(crashCode)
+	}
+	if j.Trouble == troubleLong {
+		c.Trouble = troubleOutage
+	}
+	if err := w.step(ctx, run, "0004#charge", "card-processor", "/charge", ledger.EffectMutating, c); err != nil {
+		return err
+	}
+	if j.Trouble == troubleCrashKept && !w.calm() {
+		os.Exit(crashCode)
+	}
+	return w.step(ctx, run, "0005#mail", "mailer", "/mail", ledger.EffectMutating, c)
+}
+
+// step is one tool call through the kit.
+func (w *worker) step(ctx context.Context, run *ledger.Run, id, tool, path string, class ledger.EffectClass, c call) error {
+	spec := ledger.StepSpec{ID: id, Tool: tool, Dependency: tool, Class: class, Input: map[string]string{"customer": c.Customer}}
+	_, err := run.Step(ctx, spec, func(ctx context.Context, k ledger.Call) (ledger.Result, error) {
+		c.Key = k.IdempotencyKey
+		if c.Trouble == troubleCrashCall && path == "/charge" && !w.calm() {
+			os.Exit(crashCode)
+		}
+		a, err := ask(ctx, w.outside, path, c)
+		if err != nil {
+			return ledger.Result{}, explain(err)
+		}
+		if c.Trouble == troubleCrashAfter && path == "/charge" && !w.calm() {
+			os.Exit(crashCode)
+		}
+		if path == "/model" && !json.Valid([]byte(a.Text)) {
+			err := ledger.NothingChanged(errors.New("model output is not the JSON that was asked for"))
+			return ledger.Result{}, ledger.Permanent(ledger.WithCause(err, dlqbridge.CauseOutputContract, "ModelBehaviorError"))
+		}
+		return ledger.Result{Receipt: cmp.Or(a.Receipt, "read")}, nil
+	})
+	return err
+}
+
+// explain says what the worker knows about a refusal: the outside answered, so
+// nothing changed.
+func explain(err error) error {
+	r, ok := errors.AsType[*refusal](err)
+	if !ok {
+		return err
+	}
+	cause := dlqbridge.CauseInvalidInput
+	switch r.status {
+	case 401:
+		cause = dlqbridge.CausePermission
+	case 503:
+		cause = dlqbridge.CauseDependencyUnavailable
+	}
+	err = ledger.WithCause(ledger.NothingChanged(err), cause, r.Code)
+	if r.status == 503 {
+		return ledger.Transient(err)
+	}
+	return ledger.Permanent(err)
+}
+
+// calm: the day's crashes are over.
+func (w *worker) calm() bool { return os.Getenv(envCalm) != "" }
+
+// turnLimit: the limit of ten turns is still in force.
+func (w *worker) turnLimit() bool { return os.Getenv(envTurns) == "" }
+
+// waitForEnd ends the context when the parent closes our standard input, so
+// that no worker outlives the demo.
+func waitForEnd(cancel context.CancelFunc) {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	cancel()
+}
