@@ -34,7 +34,10 @@ type Service struct {
 	transactions transactions
 }
 
-var _ wire.Service = (*Service)(nil)
+var (
+	_ wire.Service = (*Service)(nil)
+	_ wire.Metered = (*Service)(nil)
+)
 
 // New returns an empty service that lives by the clock.
 func New(c *clock.Clock) *Service {
@@ -49,16 +52,10 @@ func (*Service) Name() string { return "dynamodb" }
 // items that are expired and still there.
 func (s *Service) SetTTLDeletes(on bool) { s.keepForTTL.Store(!on) }
 
-// Units are the read and write capacity units served since the start or the
-// last ResetUnits, failed conditions included.
+// Units are the read and write capacity units served since the start, failed
+// conditions included.
 func (s *Service) Units() (read, write float64) {
 	return float64(s.units.read.Load()) / 2, float64(s.units.write.Load()) / 2
-}
-
-// ResetUnits sets both counts to zero.
-func (s *Service) ResetUnits() {
-	s.units.read.Store(0)
-	s.units.write.Store(0)
 }
 
 // Call carries out one operation; see wire.Service.

@@ -138,3 +138,25 @@ func TestExpiredItemsLeaveTheIndexesToo(t *testing.T) {
 		t.Errorf("switched on again, the expired item is there: %s", got)
 	}
 }
+
+func TestATokenIsForgottenAfterTenMinutes(t *testing.T) {
+	c := clock.New(nil)
+	s := New(c)
+	must(t, s, "CreateTable", lettersTable)
+	add := func() {
+		must(t, s, "TransactWriteItems", `{"ClientRequestToken":"t","TransactItems":[{"Update":{"TableName":"letters","Key":{"pk":{"S":"a"},"sk":{"N":"1"}},
+			"UpdateExpression":"ADD n :one","ExpressionAttributeValues":{":one":{"N":"1"}}}}]}`)
+	}
+	add()
+	c.Advance(tokenLife - time.Minute)
+	add()
+	c.Advance(time.Minute)
+	add()
+	want := `{"Item":{"n":{"N":"2"},"pk":{"S":"a"},"sk":{"N":"1"}}}`
+	if got := must(t, s, "GetItem", `{"TableName":"letters","Key":{"pk":{"S":"a"},"sk":{"N":"1"}}}`); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if known := &s.transactions; len(known.tokens) != 1 || len(known.oldest) != 1 {
+		t.Errorf("%d tokens and %d in line, want 1 each", len(known.tokens), len(known.oldest))
+	}
+}

@@ -3,7 +3,6 @@ package dynamodb
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -24,11 +23,31 @@ const (
 type transactions struct {
 	mu     sync.Mutex // held while a transaction with a token runs
 	tokens map[string]remembered
+	oldest []string // the tokens in the order in which they are forgotten
 }
 
 type remembered struct {
 	request [sha256.Size]byte
 	until   time.Time
+}
+
+// forget drops the tokens whose time is over. SDKs put a token on every
+// transaction, so this must not look at all of them. The caller holds the lock.
+func (k *transactions) forget(now time.Time) {
+	for len(k.oldest) > 0 && !now.Before(k.tokens[k.oldest[0]].until) {
+		delete(k.tokens, k.oldest[0])
+		k.oldest = k.oldest[1:]
+	}
+}
+
+// remember keeps the token of a transaction that went through. The caller
+// holds the lock.
+func (k *transactions) remember(token string, request [sha256.Size]byte, now time.Time) {
+	if k.tokens == nil {
+		k.tokens = map[string]remembered{}
+	}
+	k.tokens[token] = remembered{request, now.Add(tokenLife)}
+	k.oldest = append(k.oldest, token)
 }
 
 // The actions of a transaction and the members each knows.
@@ -145,7 +164,7 @@ func (s *Service) transactWrite(body []byte) ([]byte, error) {
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	now := s.clock.Now()
-	maps.DeleteFunc(known.tokens, func(_ string, r remembered) bool { return !now.Before(r.until) })
+	known.forget(now)
 	if before, ok := known.tokens[request.token]; ok {
 		if before.request != sum {
 			return nil, &wire.Error{
@@ -157,10 +176,7 @@ func (s *Service) transactWrite(body []byte) ([]byte, error) {
 	}
 	answer, err := s.transact(request)
 	if err == nil {
-		if known.tokens == nil {
-			known.tokens = map[string]remembered{}
-		}
-		known.tokens[request.token] = remembered{sum, now.Add(tokenLife)}
+		known.remember(request.token, sum, now)
 	}
 	return answer, err
 }

@@ -31,6 +31,9 @@ func (s *Service) updateTable(in *updateTableInput) (*described, error) {
 	if err := checkChoice("billingMode", in.BillingMode, []string{"PROVISIONED", "PAY_PER_REQUEST"}); err != nil {
 		return nil, err
 	}
+	if in.BillingMode == "" && in.ProvisionedThroughput == nil && in.TableClass == "" && in.DeletionProtectionEnabled == nil && len(in.GlobalSecondaryIndexUpdates) == 0 {
+		return nil, invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required")
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.updateIndexes(in); err != nil {

@@ -91,6 +91,9 @@ func (t *table) prepareKey(key Item) (*write, error) {
 func (w *write) prepareUpdate(u *update) error {
 	for _, where := range u.paths() {
 		if name := where[0].name; w.table.keys.has(name) {
+			if len(where) > 1 {
+				return invalid("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: %s", name)
+			}
 			return invalidParameter("Cannot update attribute %s. This attribute is part of the key", name)
 		}
 	}
