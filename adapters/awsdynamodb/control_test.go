@@ -65,7 +65,7 @@ func (h hostile) control() dlqbridge.Control {
 		c.Authorized = &dlqbridge.Authorization{By: h.pick("", "os:me", strings.Repeat("w", 170)), At: h.time(), Action: one(h, actions)}
 	}
 	if h.yes() {
-		c.Claim = &dlqbridge.Claim{Job: h.pick("", "j_abcdefghijklmnop"), N: h.count(), Until: h.time()}
+		c.Claim = &dlqbridge.Claim{Job: h.pick("", "j_abcdefghijklmnop"), N: h.count(), Until: h.time(), Before: h.time()}
 	}
 	return c
 }
@@ -109,6 +109,53 @@ func TestAControlItemComesBackAsItWasAndFitsOneWriteUnit(t *testing.T) {
 	}
 	if apart == 0 || apart == 5_000 {
 		t.Errorf("texts stood apart %d times", apart)
+	}
+}
+
+// fill gives every part of a value something of its own.
+func fill(t *testing.T, v reflect.Value, path string) {
+	t.Helper()
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(time.UnixMilli(1_700_000_000_000 + int64(len(path))).UTC()))
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i), path+"."+v.Type().Field(i).Name)
+		}
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem(), path)
+	case v.Kind() == reflect.String:
+		v.SetString(path)
+	case v.CanInt():
+		v.SetInt(int64(1000 + len(path)))
+	case v.Kind() == reflect.Bool:
+		v.SetBool(true)
+	default:
+		t.Fatalf("%s is a %s, which no control item can hold yet", path, v.Type())
+	}
+}
+
+// Whoever adds a part to Control, Claim, Authorization or Move and not to
+// controlDoc hears it here.
+func TestNoPartOfAControlIsForgotten(t *testing.T) {
+	s := &Store{shards: 8, recordRetention: DefaultRecordRetention}
+	var c dlqbridge.Control
+	fill(t, reflect.ValueOf(&c).Elem(), "c")
+	c.Move.Version = c.Version
+	for _, status := range []dlqbridge.Status{dlqbridge.StatusRedriving, dlqbridge.StatusRejected} {
+		c.Status = status
+		e, err := s.encodeControl(c, newToken())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decodeControl(e.item, e.wide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(c, got); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
 	}
 }
 

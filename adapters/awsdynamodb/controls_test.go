@@ -3,6 +3,7 @@ package awsdynamodb_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -249,6 +250,13 @@ func TestARefusalForLackOfRightsNamesTheRight(t *testing.T) {
 	}
 }
 
+func TestWhereEveryAnswerIsLostALookTells(t *testing.T) {
+	b := open(t)
+	b.create(t, record(1))
+	b.fault(t, localstack.Fault{Operation: "PutItem", Do: localstack.DoDropAfter, Times: -1})
+	b.create(t, record(2))
+}
+
 func TestALostAnswerThatCannotBeSettledIsUnclear(t *testing.T) {
 	b := open(t)
 	b.create(t, record(1))
@@ -300,4 +308,37 @@ func TestHostileTextsAreStoredAndFound(t *testing.T) {
 	if got := len(collect(t, b.Store, dlqbridge.Filter{})); got != len(nasty) {
 		t.Errorf("listed %d of %d", got, len(nasty))
 	}
+}
+
+// A query is no snapshot: what sorts before the control item may be written
+// after the query has passed its place.
+func TestACaseHasWhatItsHistoryNames(t *testing.T) {
+	b := open(t)
+	c := record(1)
+	must(t, b.Put(t.Context(), evidence(c.ID))...)
+	b.create(t, c)
+	b.Store = b.another(t, func(o *awsdynamodb.Options) {
+		o.Client = tapped{Client: b.client, query: func(out *dynamodb.QueryOutput) {
+			out.Items = slices.DeleteFunc(out.Items, func(it tableItem) bool {
+				return strings.HasPrefix(textAt(it, "sk"), "arrival#") || strings.HasPrefix(textAt(it, "sk"), "context#")
+			})
+		}}
+	})
+	got, err := b.Case(t.Context(), c.ID)
+	must(t, err)
+	if len(got.Arrivals) != 1 || len(got.Contexts) != 1 {
+		t.Errorf("got %d arrivals and %d contexts", len(got.Arrivals), len(got.Contexts))
+	}
+}
+
+// Should an entry be missing all the same, its place says so.
+func TestAHistoryWithAGapSaysSo(t *testing.T) {
+	b := open(t)
+	c := record(1)
+	b.create(t, c)
+	must(t, b.Move(t.Context(), step(c, next(c, "alice")))...)
+	b.drop(t, "records", "R#"+c.ID, "event#00000001")
+	got, err := b.Case(t.Context(), c.ID)
+	must(t, err)
+	diff(t, "history", []dlqbridge.Move{{Version: 1, Why: "this entry is missing from the table"}, next(c, "alice").Move}, got.History)
 }

@@ -93,12 +93,16 @@ func TestALargePayloadIsStoredInPartsAndChecked(t *testing.T) {
 	if !bytes.Equal(got.Body, want.Body) {
 		t.Error("the body is another one")
 	}
+	must(t, b.Put(t.Context(), []dlqbridge.Evidence{{Record: "r_1", Item: dlqbridge.StoredPayload{Arrival: "a9", Payload: dlqbridge.Payload{Body: random(700_000)[1:]}}}})...)
+	b.graft(t, "payloads", "P#r_1", "a9#0001", "a1#0001") // one part is another payload's
+	var broken *awsdynamodb.IncompletePayloadError
+	if _, err = b.Payload(t.Context(), "r_1", "a1"); !errors.As(err, &broken) || broken.Why != "its parts do not hash to what was stored" {
+		t.Errorf("got %v, want *IncompletePayloadError", err)
+	}
 	b.drop(t, "payloads", "P#r_1", "a1#0002")
 	_, err = b.Payload(t.Context(), "r_1", "a1")
-	if broken, ok := errors.AsType[*awsdynamodb.IncompletePayloadError](err); !ok || errors.Is(err, dlqbridge.ErrNotFound) {
+	if !errors.As(err, &broken) || errors.Is(err, dlqbridge.ErrNotFound) || broken.Why != "part 3 of 3 is missing" {
 		t.Errorf("got %v, want *IncompletePayloadError", err)
-	} else if broken.Why != "part 3 of 3 is missing" {
-		t.Errorf("got why %q", broken.Why)
 	}
 	_, err = b.Payload(t.Context(), "r_1", "a2")
 	if !errors.Is(err, dlqbridge.ErrNotFound) {
@@ -181,6 +185,7 @@ func TestTheSameKeyTwiceInOnePutIsWrittenOnce(t *testing.T) {
 		{Record: "r_1", Item: dlqbridge.Note{Name: "a", Reason: "last"}},
 		{Record: "r_1", Item: dlqbridge.Note{Name: "b"}},
 	})...)
+	diff(t, "calls", map[string]int64{"BatchWriteItem": 1}, b.cloud.Counters().Calls["dynamodb"])
 	b.create(t, func() dlqbridge.Control { c := record(1); c.ID = "r_1"; return c }())
 	got, err := b.Case(t.Context(), "r_1")
 	must(t, err)

@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/awsdynamodb"
 	"github.com/dlqbridge/dlqbridge/localstack"
 )
 
@@ -152,4 +155,24 @@ func TestALeaseKeptFromTwoStoresOfOneHolderHasTheLastWord(t *testing.T) {
 		must(t, err)
 		diff(t, "kept", a, got)
 	}
+}
+
+func TestAWriteThatWasDelayedOnItsWayDoesNotUndoALaterOne(t *testing.T) {
+	b := open(t)
+	var sent []*dynamodb.UpdateItemInput
+	b.Store = b.another(t, func(o *awsdynamodb.Options) {
+		o.Client = tapped{Client: b.client, update: func(in *dynamodb.UpdateItemInput) { sent = append(sent, in) }}
+	})
+	a := lease("a", b.at().Add(time.Hour))
+	_, err := b.Take(t.Context(), a)
+	must(t, err)
+	must(t, b.Keep(t.Context(), a))
+	a.Batches = map[string]dlqbridge.Batch{"b1": {At: b.at()}}
+	must(t, b.Keep(t.Context(), a))
+	if _, err := b.client.UpdateItem(t.Context(), sent[0]); err == nil {
+		t.Error("the first write was carried out after the second")
+	}
+	got, err := b.Lease(t.Context(), destination)
+	must(t, err)
+	diff(t, "kept", a, got)
 }

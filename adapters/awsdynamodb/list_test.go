@@ -87,6 +87,7 @@ func TestListsFollowTheWorkOrderWhateverTheFilter(t *testing.T) {
 		{Signature: all[0].Signature, Routes: []string{"route-1"}},
 		{NearDeadline: 2 * time.Hour, Now: start},
 		{NearDeadline: 2 * time.Hour, Now: start, Routes: []string{"route-1"}},
+		{NearDeadline: 2 * time.Hour, Now: start, Signature: all[0].Signature},
 		{Overdue: true, Now: start.Add(4*time.Hour + time.Minute)},
 		{Tenant: "acme"},
 		{Tenant: "other"},
@@ -253,10 +254,16 @@ func TestRecordsOfMoreShardsAndOfUnknownRoutesAreListed(t *testing.T) {
 	all := b.mixed(t, 100)
 	fewer := b.another(t, func(o *awsdynamodb.Options) { o.Shards = 1 })
 	b.Store = fewer
-	b.create(t, record(1000))
-	for _, f := range []dlqbridge.Filter{{}, {Signature: all[0].Signature}} {
-		if got := len(collect(t, fewer, f)); got != 101 {
-			t.Errorf("%+v: listed %d of 101", f, got)
+	b.create(t, record(1000)) // of a route that is new, with one shard
+	b.Store = b.another(t, func(o *awsdynamodb.Options) { o.Shards = 64 })
+	b.create(t, controlsOf(1001, 50)...) // of the same route
+	for _, f := range []dlqbridge.Filter{{}, {Signature: all[0].Signature}, {Routes: []string{"orders"}, Causes: []dlqbridge.Cause{record(0).Cause}, Status: []dlqbridge.Status{record(0).Status}}} {
+		want := 151
+		if f.Routes != nil {
+			want = 51
+		}
+		if got := len(collect(t, fewer, f)); got != want {
+			t.Errorf("%+v: listed %d of %d", f, got, want)
 		}
 	}
 }
