@@ -316,9 +316,10 @@ func TestStoryThousandLetters(t *testing.T) {
 	gotJobs, _ := w.drain("jobs.fifo")
 	diffSums(t, "jobs.fifo", gotJobs, wantJobs)
 
-	again := runJSON[redriveResult](w, 0, "redrive", "run", "--cause", "timeout", "--fix", "deploy:1.4.2", "--reason", "once more")
-	if again.Sent != 0 {
-		t.Errorf("a second run sent %d", again.Sent)
+	// What was sent waits for its outcome; nothing is sent a second time.
+	again := runJSON[redriveResult](w, 3, "redrive", "run", "--cause", "timeout", "--fix", "deploy:1.4.2", "--reason", "once more")
+	if again.Sent != 0 || len(again.Excluded) != standard+fifo || again.Excluded[0].Reason != "claimed" {
+		t.Errorf("a second run sent %d and excluded %d", again.Sent, len(again.Excluded))
 	}
 }
 
