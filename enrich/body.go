@@ -19,7 +19,8 @@ const maxBody = 10 << 20
 // reads (10,000 levels), is opaque: it has no values. It is never written.
 type document struct {
 	root  json.RawMessage
-	nodes map[string]node
+	top   node            // the root, opened
+	nodes map[string]node // deeper ones, by path, opened when asked for
 }
 
 // node is one opened object or array.
@@ -36,34 +37,41 @@ func openDocument(text []byte) *document {
 	if len(text) == 0 || len(text) > maxBody || text[0] != '{' && text[0] != '[' {
 		return &document{}
 	}
-	d := &document{root: text, nodes: make(map[string]node, 4)}
-	d.open("", text)
-	return d
+	return &document{root: text, top: opened(text)}
 }
 
 // object says whether the root is a JSON object.
-func (d *document) object() bool { return d.nodes[""].members != nil }
+func (d *document) object() bool { return d.top.members != nil }
 
-func (d *document) open(at string, raw json.RawMessage) node {
-	if n, ok := d.nodes[at]; ok {
-		return n
-	}
+// opened reads one level. An error leaves the node without values: opaque. A
+// key that stands there twice has its last value, as most readers see it.
+func opened(raw json.RawMessage) node {
 	var n node
-	if len(raw) > 0 {
-		// An error leaves the node without values: opaque. A key that stands
-		// there twice has its last value, as most readers see it.
-		switch raw[0] {
-		case '{':
-			if json.Unmarshal(raw, &n.members) != nil {
-				n.members = nil
-			}
-		case '[':
-			if json.Unmarshal(raw, &n.elements) != nil {
-				n.elements = nil
-			}
+	switch raw[0] {
+	case '{':
+		if json.Unmarshal(raw, &n.members) != nil {
+			return node{}
+		}
+	case '[':
+		if json.Unmarshal(raw, &n.elements) != nil {
+			return node{}
 		}
 	}
-	d.nodes[at] = n
+	return n
+}
+
+func (d *document) open(at string, raw json.RawMessage) node {
+	if at == "" {
+		return d.top
+	}
+	n, ok := d.nodes[at]
+	if !ok {
+		n = opened(raw)
+		if d.nodes == nil {
+			d.nodes = map[string]node{}
+		}
+		d.nodes[at] = n
+	}
 	return n
 }
 
@@ -73,7 +81,7 @@ func (d *document) raw(path []string) json.RawMessage {
 		return nil
 	}
 	raw, at := d.root, ""
-	for _, segment := range path {
+	for i, segment := range path {
 		n := d.open(at, raw)
 		switch {
 		case n.members != nil:
@@ -90,7 +98,9 @@ func (d *document) raw(path []string) json.RawMessage {
 		if raw == nil {
 			return nil
 		}
-		at += "/" + segment
+		if i < len(path)-1 {
+			at += strconv.Itoa(len(segment)) + ":" + segment // no two paths have one key
+		}
 	}
 	return raw
 }

@@ -28,7 +28,7 @@ func (s teller) Ask(_ context.Context, questions []dlqbridge.Question) []dlqbrid
 	return out
 }
 
-func ledger(says dlqbridge.Testimony) []dlqbridge.Store {
+func asked(says dlqbridge.Testimony) []dlqbridge.Store {
 	return []dlqbridge.Store{teller{"ledger", says}}
 }
 
@@ -55,7 +55,7 @@ func TestContractRows(t *testing.T) {
 	now := start.Add(time.Hour)
 	plainly := func(r *enrich.Route) {}
 	stores := func(says dlqbridge.Testimony) func(*enrich.Route) {
-		return func(r *enrich.Route) { r.Stores = ledger(says) }
+		return func(r *enrich.Route) { r.Stores = asked(says) }
 	}
 	both := func(changes ...func(*enrich.Route)) func(*enrich.Route) {
 		return func(r *enrich.Route) {
@@ -225,7 +225,7 @@ func letterOf(body string) dlqbridge.Letter {
 }
 
 func newCase(t testing.TB, says dlqbridge.Testimony) *caseOf {
-	return &caseOf{t: t, e: enricher(t, enrich.Route{Name: "orders", Place: arn("orders-dlq"), Stores: ledger(says)})}
+	return &caseOf{t: t, e: enricher(t, enrich.Route{Name: "orders", Place: arn("orders-dlq"), Stores: asked(says)})}
 }
 
 func TestARecordsLife(t *testing.T) {
@@ -432,7 +432,7 @@ func TestAStoreThatFailsLeavesTheEffectUnknown(t *testing.T) {
 }
 
 func TestNotBeforeIsARandomShareThatStays(t *testing.T) {
-	e := enricher(t, enrich.Route{Name: "o", Place: "p", Stores: ledger(findings(notStarted))})
+	e := enricher(t, enrich.Route{Name: "o", Place: "p", Stores: asked(findings(notStarted))})
 	a := e.Extract(letterOf("x"))
 	j := e.Judge(t.Context(), start, []enrich.Subject{{Arrival: &a}})[0]
 	seen := map[time.Time]bool{}

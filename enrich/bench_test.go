@@ -1,0 +1,202 @@
+package enrich_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/awsdynamodb"
+	"github.com/dlqbridge/dlqbridge/enrich"
+)
+
+// kilobyte is a letter of about 1 KB as agents send them.
+func kilobyte(i int) (body, ctx string) {
+	ctx = fmt.Sprintf(`{"v":"1","task":"task-%06d","run":"run-%06d","type":"charge_order","tenant":"acme","idem":"task-%06d/charge","cause":"timeout","code":"ETIMEDOUT","msg":"payments did not answer within 30 s","step":"0003#charge","tool":"charge_card","dep":"payments","n":3,"max":5}`, i, i, i)
+	body = fmt.Sprintf(`{"order":%d,"items":[%s],"note":"%s"}`, i, strings.TrimSuffix(strings.Repeat(`{"sku":"a-1","n":2},`, 10), ","), strings.Repeat("x", 350))
+	return body, ctx
+}
+
+// BenchmarkEnrich is extracting and judging one 1 KB letter without stores.
+func BenchmarkEnrich(b *testing.B) {
+	e := plain(b)
+	body, ctx := kilobyte(1)
+	l := sqsLetter(body, text("agent.ctx", ctx), text("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"))
+	b.ReportAllocs()
+	for b.Loop() {
+		a := e.Extract(l)
+		e.Judge(b.Context(), start, []enrich.Subject{{Arrival: &a}})
+	}
+}
+
+// fill puts n letters of 1 KB into the dead-letter queue.
+func (w *world) fill(n int) {
+	w.t.Helper()
+	for i := 0; i < n; i += 10 {
+		in := &sqs.SendMessageBatchInput{QueueUrl: &w.dlq}
+		for k := range min(10, n-i) {
+			body, ctx := kilobyte(i + k)
+			in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{
+				Id: aws.String(strconv.Itoa(k)), MessageBody: &body,
+				MessageAttributes: map[string]types.MessageAttributeValue{"agent.ctx": {DataType: aws.String("String"), StringValue: &ctx}},
+			})
+		}
+		_, err := w.queues.SendMessageBatch(w.t.Context(), in)
+		must(w.t, err)
+	}
+}
+
+// tape keeps the writes of a store, ready to be made again.
+type tape struct {
+	awsdynamodb.Client
+	mu     sync.Mutex
+	puts   []*dynamodb.PutItemInput
+	writes []*dynamodb.BatchWriteItemInput
+}
+
+func (t *tape) PutItem(ctx context.Context, in *dynamodb.PutItemInput, o ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	t.mu.Lock()
+	t.puts = append(t.puts, in)
+	t.mu.Unlock()
+	return t.Client.PutItem(ctx, in, o...)
+}
+
+func (t *tape) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error) {
+	t.mu.Lock()
+	t.writes = append(t.writes, in)
+	t.mu.Unlock()
+	return t.Client.BatchWriteItem(ctx, in, o...)
+}
+
+// share takes the next 1/n of a list.
+func share[T any](list *[]T, parts int) []T {
+	n := (len(*list) + parts - 1) / parts
+	out := (*list)[:n]
+	*list = (*list)[n:]
+	return out
+}
+
+// bare makes the same calls with ready-made bytes: receive, write, delete.
+func (w *world) bare(db *dynamodb.Client, ready *tape, batches int) {
+	var mu sync.Mutex
+	var pollers sync.WaitGroup
+	ctx := w.t.Context()
+	for range enrich.DefaultPollers {
+		pollers.Go(func() {
+			for {
+				out, err := w.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &w.dlq, MaxNumberOfMessages: 10, WaitTimeSeconds: 1,
+					MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}})
+				if err != nil || len(out.Messages) == 0 {
+					return
+				}
+				mu.Lock()
+				writes, puts := share(&ready.writes, batches), share(&ready.puts, batches)
+				batches--
+				mu.Unlock()
+				for _, in := range writes {
+					if _, err := db.BatchWriteItem(ctx, in); err != nil {
+						w.t.Error(err)
+					}
+				}
+				var all sync.WaitGroup
+				for _, in := range puts {
+					all.Go(func() {
+						if _, err := db.PutItem(ctx, in); err != nil {
+							w.t.Error(err)
+						}
+					})
+				}
+				all.Wait()
+				del := &sqs.DeleteMessageBatchInput{QueueUrl: &w.dlq}
+				for i, m := range out.Messages {
+					del.Entries = append(del.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
+				}
+				if _, err := w.queues.DeleteMessageBatch(ctx, del); err != nil {
+					w.t.Error(err)
+				}
+			}
+		})
+	}
+	pollers.Wait()
+}
+
+// BenchmarkIntake takes in 2,000 letters and compares with a bare loop over the
+// same calls. ratio is bare time over intake time; 1 would be no overhead.
+func BenchmarkIntake(b *testing.B) {
+	const n = 2000
+	var ours, bare time.Duration
+	for b.Loop() {
+		w := newWorld(b, "")
+		ready := &tape{Client: dynamodb.NewFromConfig(w.AWSConfig())}
+		store, err := awsdynamodb.New(awsdynamodb.Options{Client: ready, Records: "records", Payloads: "payloads"})
+		must(b, err)
+		w.store = store
+		w.fill(n)
+		in, err := enrich.NewIntake(w.options(w.ports()))
+		must(b, err)
+		ctx, stop := context.WithCancel(b.Context())
+		began := time.Now()
+		done := make(chan error)
+		go func() { done <- in.Run(ctx) }()
+		for in.Counts().Letters < n {
+			time.Sleep(time.Millisecond)
+		}
+		ours += time.Since(began)
+		stop()
+		must(b, <-done)
+
+		w = newWorld(b, "")
+		w.fill(n)
+		db := dynamodb.NewFromConfig(w.AWSConfig())
+		began = time.Now()
+		w.bare(db, ready, n/10)
+		bare += time.Since(began) - time.Second // the last poll waits for one
+	}
+	b.ReportMetric(bare.Seconds()/ours.Seconds(), "ratio")
+	b.ReportMetric(ours.Seconds()/float64(b.N*n)*1e6, "µs/letter")
+	b.ReportMetric(bare.Seconds()/float64(b.N*n)*1e6, "bare-µs/letter")
+}
+
+// calls counts all calls of a cloud, but for those that set it up.
+func (w *world) calls(skip ...string) int64 {
+	total := int64(0)
+	for _, byOperation := range w.Counters().Calls {
+		for operation, n := range byOperation {
+			if !strings.Contains(strings.Join(skip, " "), operation) {
+				total += n
+			}
+		}
+	}
+	return total
+}
+
+// At most 1.5 calls per letter without a ledger, and a batch of ten is one
+// receive, two batch writes, ten puts and one delete.
+func TestCallsPerLetter(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const n = 1000
+		w.fill(n)
+		w.ForgetRequests()
+		if counts := w.drain(); counts.Records != n {
+			t.Fatalf("counts: %+v", counts)
+		}
+		got := w.Counters().Calls
+		if per := float64(w.calls()) / n; per > 1.5 {
+			t.Errorf("%.2f calls per letter: %v", per, got)
+		}
+		if b, p, d := got["dynamodb"]["BatchWriteItem"], got["dynamodb"]["PutItem"], got["sqs"]["DeleteMessageBatch"]; b > 2*n/10 || p > n+2 || d > n/10 {
+			t.Errorf("%d batch writes, %d puts, %d deletes for %d letters", b, p, d, n)
+		}
+	})
+}
+
+var _ dlqbridge.Store = teller{}
