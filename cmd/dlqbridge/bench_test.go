@@ -285,3 +285,16 @@ func (b *bench) show(id string) record {
 	b.t.Helper()
 	return document[record](b, 0, "records", "show", id)
 }
+
+// visibility sets a queue's visibility timeout, in seconds.
+func (b *bench) visibility(queue, seconds string) {
+	b.t.Helper()
+	b.attributes(queue, map[string]string{"VisibilityTimeout": seconds})
+}
+
+func (b *bench) attributes(queue string, values map[string]string) {
+	b.t.Helper()
+	if _, err := b.sqs.SetQueueAttributes(b.t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: b.url(queue), Attributes: values}); err != nil {
+		b.t.Fatal(err)
+	}
+}

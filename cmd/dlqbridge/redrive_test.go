@@ -1,0 +1,194 @@
+package main_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+type planDoc struct {
+	Selected int
+	Excluded []struct{ ID, Reason string }
+	Hash     string
+	Jobs     []struct {
+		Destination string
+		Members     []struct{ ID string }
+	}
+}
+
+type runDoc struct {
+	Job      string
+	Jobs     []string
+	Selected int
+	Sent     int
+	Excluded []struct{ ID, Reason string }
+	Outcomes map[string]int
+	State    string
+}
+
+var fixed = []string{"--fix", "deploy:1.4.2", "--reason", "fixed"}
+
+func TestRunSendsWhatIsSafeAndSaysWhyNotTheRest(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		ids := b.tasks(intent, nil, "safe-1", "safe-2")
+		b.ledger("done", "step#1#charge", step("succeeded", row{"receipt": "ch_1"}))
+		b.tasks(intent, nil, "done")
+		ids = b.tasks(nil, nil, "silent")
+		plan := document[planDoc](b, 0, append([]string{"redrive", "plan", "--cause", "timeout"}, fixed...)...)
+		if plan.Selected != 2 || len(plan.Excluded) != 2 || plan.Hash == "" {
+			t.Fatalf("plan %+v", plan)
+		}
+		if dry := document[planDoc](b, 0, append([]string{"redrive", "run", "--dry-run", "--cause", "timeout"}, fixed...)...); dry.Hash != plan.Hash {
+			t.Errorf("a dry run plans otherwise: %s, %s", dry.Hash, plan.Hash)
+		}
+		if v := b.show(ids["safe-1"]).Version; v != 1 {
+			t.Errorf("planning has changed a record: version %d", v)
+		}
+		run := document[runDoc](b, 3, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...)
+		reasons := map[string]string{}
+		for _, e := range run.Excluded {
+			reasons[e.ID] = e.Reason
+		}
+		if run.Sent != 2 || run.State != "done" || reasons[ids["done"]] != "needs_compensation" || reasons[ids["silent"]] != "effect_unknown" {
+			t.Errorf("run %+v", run)
+		}
+		for range 2 {
+			m := b.receive("orders")
+			if m == nil {
+				t.Fatal("not sent")
+			}
+			var mark struct {
+				Rec, Job string
+				N        int
+			}
+			if err := json.Unmarshal([]byte(aws.ToString(m.MessageAttributes["agent.redrive"].StringValue)), &mark); err != nil || mark.N != 1 || mark.Job != run.Job {
+				t.Errorf("mark %+v, %v", mark, err)
+			}
+		}
+		if again := document[runDoc](b, 3, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...); again.Sent != 0 {
+			t.Errorf("sent again: %+v", again)
+		}
+		job := document[struct{ ID, State, By, Rate string }](b, 0, "redrive", "status", run.Job)
+		if job.State != "done" || job.By != "arn:aws:iam::000000000000:user/ann" || job.Rate != "20/s" {
+			t.Errorf("job %+v", job)
+		}
+		if jobs := document[struct{ Jobs []struct{ ID string } }](b, 0, "redrive", "list"); len(jobs.Jobs) == 0 {
+			t.Error("no jobs are listed")
+		}
+		// The worker finishes one of them; the other is never heard of again.
+		b.ledger("safe-1", "task", with(intent, row{"status": "completed", "redrive_n": 1, "updated_at": time.Now(), "run_id": "run-2"}))
+		seen := document[struct {
+			Outcomes map[string]int
+			Waiting  int
+		}](b, 0, "redrive", "observe")
+		if seen.Outcomes["completed"] != 1 || seen.Waiting != 1 {
+			t.Errorf("observed %+v", seen)
+		}
+		b.status("completed", ids["safe-1"])
+		time.Sleep(time.Hour) // virtual: past the observation
+		b.ok("redrive", "observe")
+		b.status("awaiting_operational_decision", ids["safe-2"])
+	})
+}
+
+func TestNothingSelectedIsDone(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		if r := document[runDoc](b, 0, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...); r.Selected != 0 || r.Excluded == nil || r.Outcomes == nil {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
+func TestRunRefusesWhatItWouldNotDo(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		run := append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)
+		for name, row := range map[string]struct {
+			args []string
+			env  map[string]string
+			want string
+		}{
+			"canary by flag":        {append(run, "--canary", "1,5"), nil, "canary steps"},
+			"canary by environment": {run, map[string]string{"DLQBRIDGE_REDRIVE_CANARY": "1,5,25"}, "canary steps"},
+			"canary on a dry run":   {append(run, "--canary", "1,5", "--dry-run"), nil, "canary steps"},
+			"no cause":              {[]string{"redrive", "run", "--reason", "x"}, nil, "--cause is missing"},
+			"no reason":             {[]string{"redrive", "run", "--cause", "timeout", "--fix", "deploy:1"}, nil, "--reason is missing"},
+			"free text is no fix":   {[]string{"redrive", "run", "--cause", "timeout", "--fix", "done", "--reason", "x"}, nil, "no verifiable change"},
+			"policy with a fix":     {append(run, "--policy"), nil, "contradict"},
+			"rate without unit":     {append(run, "--rate", "20"), nil, "flag --rate"},
+			"window too short":      {append(run, "--observe-for", "1m"), nil, "10m"},
+			"unknown route":         {append(run, "--route", "oders"), nil, "not configured"},
+		} {
+			b.env = row.env
+			c := b.run(row.args...)
+			if c.code != 2 || !strings.Contains(c.stderr, row.want) {
+				t.Errorf("%s: exit %d\n%s", name, c.code, c.stderr)
+			}
+		}
+		b.env = map[string]string{}
+		b.ok(append(run, "--canary", "none")...)
+	})
+}
+
+func TestWindowShorterThanTheSourceNeeds(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		b.tasks(intent, nil, "t-1")
+		// 1 x 30 s is below 10 m; make the source need 50 minutes.
+		b.visibility("orders", "3000")
+		c := b.run(append([]string{"redrive", "run", "--cause", "timeout", "--observe-for", "20m"}, fixed...)...)
+		if c.code != 2 || !strings.Contains(c.stderr, "50m") {
+			t.Errorf("exit %d\n%s%s", c.code, c.stdout, c.stderr)
+		}
+		if m := b.receive("orders"); m != nil {
+			t.Error("a refused run has sent")
+		}
+		b.ok(append([]string{"redrive", "run", "--cause", "timeout", "--observe-for", "50m"}, fixed...)...)
+	})
+}
+
+func TestHoldsStopAndLetGo(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		b.tasks(intent, nil, "t-1")
+		h := document[struct{ ID, Route string }](b, 0, "hold", "add", "--route", "orders", "--until", "2h", "--reason", "outage")
+		list := document[struct {
+			Holds []struct {
+				ID     string
+				Active bool
+				Reason string
+			}
+		}](b, 0, "hold", "list")
+		if len(list.Holds) != 1 || !list.Holds[0].Active || list.Holds[0].ID != h.ID {
+			t.Errorf("list %+v", list)
+		}
+		run := append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)
+		if r := document[runDoc](b, 3, run...); len(r.Excluded) != 1 || r.Excluded[0].Reason != "held" {
+			t.Errorf("held: %+v", r)
+		}
+		b.ok("hold", "remove", h.ID, "--reason", "over")
+		if r := document[refused](b, 1, "hold", "remove", h.ID, "--reason", "over"); r.Error.Code != "not_found" {
+			t.Errorf("removed twice: %+v", r)
+		}
+		if r := document[runDoc](b, 0, run...); r.Sent != 1 {
+			t.Errorf("after the hold: %+v", r)
+		}
+		for _, args := range []string{"--reason x", "--all --route orders --reason x", "--route oders --reason x", "--route orders", "--record order-7 --reason x", "--destination orders --reason x", "--route orders --until yesterday --reason x"} {
+			b.want(2, append([]string{"hold", "add"}, strings.Fields(args)...)...)
+		}
+	})
+}
+
+func TestJobsAreNamedAndControlled(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		for _, verb := range []string{"pause", "continue", "cancel"} {
+			b.want(2, "redrive", verb, "j_nothere")
+			if r := document[refused](b, 1, "redrive", verb, "j_nothere", "--reason", "x"); r.Error.Code != "not_found" || r.Error.Message != "there is no job j_nothere" {
+				t.Errorf("%s: %+v", verb, r)
+			}
+		}
+		if r := document[refused](b, 1, "redrive", "status", "j_nothere"); r.Error.Code != "not_found" {
+			t.Errorf("status: %+v", r)
+		}
+	})
+}
