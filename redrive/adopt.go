@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -28,11 +29,22 @@ func clean(l dlqbridge.Lease) bool {
 }
 
 // adopt settles what the last holder left; changed says whether records were
-// moved, so that a plan made before is out of date.
-func (a *adopter) adopt(ctx context.Context, last dlqbridge.Lease) (changed bool, err error) {
-	if clean(last) {
-		return false, nil
+// moved, so that a plan made before is out of date. Orphans are records of the
+// destination that were seen with a claim and without a note: while we hold the
+// lease nobody is about to send them.
+func (a *adopter) adopt(ctx context.Context, last dlqbridge.Lease, orphans []dlqbridge.Member) (changed bool, err error) {
+	open := map[string]bool{}
+	if !clean(last) {
+		if changed, err = a.settle(ctx, last, open); err != nil {
+			return changed, err
+		}
 	}
+	released, err := a.release(ctx, "", each(orphans), open)
+	return changed || released > 0, err
+}
+
+// settle takes over from a holder that did not end by itself.
+func (a *adopter) settle(ctx context.Context, last dlqbridge.Lease, open map[string]bool) (changed bool, err error) {
 	a.o.Log.Info("taking over from a job that did not end", "destination", last.Destination, "job", last.Job, "open_batches", len(last.Batches))
 	// A request of the dead holder may still be under way: its answer could
 	// come, and be noted, until its deadline. Only then are open batches judged.
@@ -43,7 +55,6 @@ func (a *adopter) adopt(ctx context.Context, last dlqbridge.Lease) (changed bool
 	if !pause(ctx, wait) {
 		return false, ctx.Err()
 	}
-	open := map[string]bool{}
 	for _, id := range slices.Sorted(maps.Keys(last.Batches)) {
 		b := last.Batches[id]
 		for _, m := range b.Members {
@@ -56,7 +67,7 @@ func (a *adopter) adopt(ctx context.Context, last dlqbridge.Lease) (changed bool
 		a.journal.close(id)
 		changed = true
 	}
-	released, err := a.release(ctx, last.Job, open)
+	released, err := a.release(ctx, last.Job, a.o.Jobs.Members(ctx, last.Job, 0), open)
 	if err != nil {
 		return changed, err
 	}
@@ -131,11 +142,12 @@ func (a *adopter) couldMark(ctx context.Context, c dlqbridge.Control) bool {
 	return ok
 }
 
-// release takes back the claims of a dead job that are in no journalled batch:
-// they were never sent, because nothing is sent before it is journalled.
-func (a *adopter) release(ctx context.Context, job string, open map[string]bool) (int, error) {
+// release takes back claims that are in no journalled batch and have no note:
+// they were never sent, because nothing is sent before it is journalled. With a
+// job it looks at that job's claims only.
+func (a *adopter) release(ctx context.Context, job string, members iter.Seq2[dlqbridge.Member, error], open map[string]bool) (int, error) {
 	released := 0
-	for chunk, err := range chunks(a.o.Jobs.Members(ctx, job, 0), readChunk) {
+	for chunk, err := range chunks(members, readChunk) {
 		if err != nil {
 			return released, fmt.Errorf("members of job %s: %w", job, err)
 		}
@@ -147,7 +159,7 @@ func (a *adopter) release(ctx context.Context, job string, open map[string]bool)
 		ns := map[string]int{}
 		for _, m := range chunk {
 			c := controls[m.ID]
-			if c.Claim != nil && c.Claim.Job == job && !open[c.ID] {
+			if c.Claim != nil && (job == "" || c.Claim.Job == job) && !open[c.ID] {
 				held = append(held, c)
 				ns[c.ID] = c.Claim.N
 			}
@@ -188,7 +200,7 @@ func (a *adopter) park(ctx context.Context, id string) error {
 	case err != nil:
 		return fmt.Errorf("job %s: %w", id, err)
 	case job.State == dlqbridge.JobCancelled:
-		return a.lapseAll(ctx, job)
+		return a.lapseAll(ctx, job, job.By)
 	case job.State != dlqbridge.JobRunning:
 		return nil
 	}

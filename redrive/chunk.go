@@ -39,3 +39,14 @@ func idsOf(members []dlqbridge.Member) []string {
 	}
 	return ids
 }
+
+// each is a slice as a sequence that never fails.
+func each[T any](list []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, v := range list {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}

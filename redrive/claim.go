@@ -49,19 +49,76 @@ func (r *runner) claim(ctx context.Context, piece []item) ([]item, []dlqbridge.E
 
 // unclaim takes back claims whose messages were surely not sent. A send in
 // doubt that was to be repeated keeps its claim and its note: the doubt is as
-// old as it was. What cannot be taken back now the next adopter takes back.
+// old as it was.
 func (r *runner) unclaim(ctx context.Context, items []item, why string) {
 	ctx, cancel := r.finishing(ctx)
 	defer cancel()
-	var steps []dlqbridge.Step
+	var held []dlqbridge.Control
 	for _, it := range items {
 		if it.earlier == nil {
-			steps = append(steps, Unsend(it.control, dlqbridge.VerbRelease, r.job.By.String(), why, "", r.clock()))
+			held = append(held, it.control)
 		}
 	}
-	for i, err := range r.move(ctx, steps) {
+	r.moveHeld(ctx, held, func(c dlqbridge.Control) dlqbridge.Step {
+		return Unsend(c, dlqbridge.VerbRelease, r.job.By.String(), why, "", r.clock())
+	})
+}
+
+// moveHeld moves records that this job has claimed. A person may have moved one
+// meanwhile without touching the claim (a new owner, a late letter): then it is
+// read and moved again, so that no claim is left behind. If one is, the lease
+// is not given back but left to end, which makes the next holder look for it.
+func (r *runner) moveHeld(ctx context.Context, held []dlqbridge.Control, to func(dlqbridge.Control) dlqbridge.Step) {
+	for range r.o.Tries {
+		if len(held) == 0 {
+			return
+		}
+		steps := make([]dlqbridge.Step, len(held))
+		for i, c := range held {
+			steps[i] = to(c)
+		}
+		var again []dlqbridge.Control
+		for i, err := range r.move(ctx, steps) {
+			switch {
+			case err == nil:
+			case errors.Is(err, dlqbridge.ErrConflict):
+				again = append(again, held[i])
+			default:
+				r.leftover(held[i].ID, err)
+			}
+		}
+		ids := make([]string, len(again))
+		for i, c := range again {
+			ids[i] = c.ID
+		}
+		held = nil
+		if len(ids) == 0 {
+			return
+		}
+		now, err := r.read(ctx, ids)
 		if err != nil {
-			r.o.Log.Warn("a claim could not be taken back", "record", steps[i].From.ID, "error", err)
+			r.leftover(ids[0], err)
+			return
+		}
+		for _, c := range again {
+			if have, ok := now[c.ID]; ok && sameClaim(have.Claim, c.Claim) {
+				held = append(held, have)
+			}
 		}
 	}
+	if len(held) > 0 {
+		r.leftover(held[0].ID, dlqbridge.ErrConflict)
+	}
+}
+
+func sameClaim(a, b *dlqbridge.Claim) bool {
+	return a != nil && b != nil && a.Job == b.Job && a.N == b.N
+}
+
+// leftover notes that a claim stays behind.
+func (r *runner) leftover(id string, err error) {
+	r.o.Log.Warn("a claim could not be taken back; the next job does it", "record", id, "error", err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left = true
 }

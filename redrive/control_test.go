@@ -314,3 +314,85 @@ func TestTwoPeople(t *testing.T) {
 		}
 	}
 }
+
+// A person gives a record to somebody while its send is tried again: the claim
+// is still the job's, and nothing is left behind.
+func TestAnOwnerMayChangeWhileASendIsTriedAgain(t *testing.T) {
+	for _, taken := range []bool{true, false} {
+		in(t, func(t *testing.T, ctx context.Context, w *world) {
+			w.add("r_1", nil)
+			tries := 0
+			w.queues[orders].fault = func(dlqbridge.Outgoing) error {
+				if tries++; tries == 1 || !taken {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					c := w.controls["r_1"]
+					c.Version++
+					c.Owner = fmt.Sprintf("team-%d", tries)
+					c.Move = dlqbridge.Move{Version: c.Version, At: time.Now(), By: "bob", Verb: dlqbridge.VerbAssign, From: c.Status, To: c.Status}
+					w.controls["r_1"] = c
+					return dlqbridge.ErrThrottled
+				}
+				return nil
+			}
+			_, c := w.start(t, nil)
+			res, err := c.Run(ctx, request())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := w.control("r_1")
+			if taken && (res.Sent != 1 || got.Owner != "team-1") {
+				t.Errorf("%+v, %+v", res, got)
+			}
+			if !taken && (res.State != dlqbridge.JobFailed || got.Status != dlqbridge.StatusAuthorized || got.Redrives != 0 || got.Owner != "team-10") {
+				t.Errorf("%+v, %+v", res, got)
+			}
+		})
+	}
+}
+
+// A claim that could not be taken back is found by the next run.
+func TestAClaimLeftBehindIsTakenBack(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.addMany(3)
+		refuse := true
+		_, c := w.start(t, func(p *process, o *redrive.Options) {
+			o.Tries = 2
+			p.fault = func(op string) error {
+				switch {
+				case refuse && op == "send":
+					return dlqbridge.ErrThrottled
+				case refuse && op == "move" && p.counted("send") > 0:
+					return dlqbridge.ErrThrottled
+				}
+				return nil
+			}
+		})
+		res, err := c.Run(ctx, request())
+		if err != nil || res.State != dlqbridge.JobFailed || w.control("r_00000").Claim == nil {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		refuse = false
+		time.Sleep(time.Minute)
+		again, err := c.Run(ctx, request())
+		if err != nil || again.Sent != 3 {
+			t.Errorf("%+v, %v", again, err)
+		}
+		if s := w.sends["r_00000"][1]; s.N != 1 || w.control("r_00000").Redrives != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A clean end whose last member is through counts as done, not as interrupted.
+func TestAStopThatComesTooLate(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.addMany(3)
+		term, stop := context.WithCancel(ctx)
+		w.queues[orders].latency = func() (time.Duration, time.Duration) { return time.Second, 0 }
+		res := during(t, term, w, 500*time.Millisecond, func(string) { stop() })
+		if res.State != dlqbridge.JobDone || res.Sent != 3 {
+			t.Errorf("%+v", res)
+		}
+	})
+}

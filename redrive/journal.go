@@ -211,18 +211,29 @@ func (j *journal) deadline() (time.Time, error) {
 	return time.Time{}, errLost
 }
 
-// release ends the renewing and gives the lease back. What is still open stays
-// journalled for the next holder.
-func (j *journal) release(ctx context.Context) error {
+// abandon ends the renewing and lets the lease run out, so that the next holder
+// looks for what was left behind.
+func (j *journal) abandon(ctx context.Context) error {
 	close(j.quit)
 	<-j.done
 	select {
 	case <-j.lost:
 		return nil
 	default:
+		return j.write(ctx) // closed batches, which would be doubts
 	}
-	if err := j.write(ctx); err != nil { // closed batches and the pace's last state
+}
+
+// release ends the renewing and gives the lease back. What is still open stays
+// journalled for the next holder.
+func (j *journal) release(ctx context.Context) error {
+	if err := j.abandon(ctx); err != nil {
 		return err
+	}
+	select {
+	case <-j.lost:
+		return nil
+	default:
 	}
 	j.mu.Lock()
 	l := j.lease

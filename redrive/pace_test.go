@@ -33,14 +33,14 @@ func mostIn(arrived []arrival, window time.Duration) int {
 // I10, C47: whatever the network does, no window of one second sees more than
 // rate + burst at the destination.
 func TestNoSecondGetsMoreThanRateAndBurst(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(16) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 7))
 			rate := []float64{5, 20, 50, 100, 400}[rng.IntN(5)]
 			burst := []int{1, 2, 10, 40}[rng.IntN(4)]
 			stall := []int{0, 150, 1500, 9000}[rng.IntN(4)] // milliseconds
 			w := newWorld()
-			w.addMany(min(600, int(rate*8)))
+			w.addMany(min(400, int(rate*8)))
 			w.queues[orders].latency = func() (before, after time.Duration) {
 				d := func() time.Duration {
 					if stall > 0 && rng.IntN(6) == 0 {
@@ -79,7 +79,7 @@ func TestNoSecondGetsMoreThanRateAndBurst(t *testing.T) {
 
 // The rate is kept within 2 % over a minute while the network is fast.
 func TestTheRateIsReached(t *testing.T) {
-	for _, rate := range []float64{20, 50, 250} {
+	for _, rate := range []float64{20, 120} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
 			in(t, func(t *testing.T, ctx context.Context, w *world) {
 				w.addMany(int(rate * 65))

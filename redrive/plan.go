@@ -137,8 +137,10 @@ type target struct {
 	candidates []candidate
 	members    []PlannedMember
 	excluded   []dlqbridge.Exclusion
-	// claimed: some records are claimed or in doubt, perhaps by a dead job.
+	// claimed: some records are claimed or in doubt, perhaps by a dead job;
+	// orphans are those of them without a note.
 	claimed bool
+	orphans []dlqbridge.Member
 }
 
 // candidate is a member with what its place in the order depends on.
@@ -348,6 +350,9 @@ func (c *Controller) planned(s *survey, t *target, ctl dlqbridge.Control, j Judg
 		return x
 	case ctl.Claim != nil:
 		t.claimed = true
+		if !noted {
+			t.orphans = append(t.orphans, dlqbridge.Member{ID: ctl.ID, Version: ctl.Version})
+		}
 		return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeClaimed, Detail: holder(ctl)}
 	case ctl.Authorized != nil:
 		m.Authorized, m.Action = true, ctl.Authorized.Action

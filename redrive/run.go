@@ -81,13 +81,14 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 func (c *Controller) underLease(ctx context.Context, j *journal, last dlqbridge.Lease, t *target, rate dlqbridge.Rate, burst int, by dlqbridge.Actor, job string, prepare func(changed bool) (*runner, error), res *Result) error {
 	j.pace = newPace(c.o.Now, rate, burst, last.NextFree, !clean(last))
 	j.start(ctx)
+	var run *runner
 	err := func() error {
 		a := &adopter{Controller: c, journal: j, dest: t.facts, by: by.String(), job: job}
-		changed, err := a.adopt(ctx, last)
+		changed, err := a.adopt(ctx, last, t.orphans)
 		if err != nil {
 			return fmt.Errorf("take over what job %s left: %w", last.Job, err)
 		}
-		run, err := prepare(changed)
+		run, err = prepare(changed)
 		if err != nil || run == nil {
 			return err
 		}
@@ -96,7 +97,7 @@ func (c *Controller) underLease(ctx context.Context, j *journal, last dlqbridge.
 		defer cancel()
 		err = run.end(finish)
 		if run.stopped().kind == haltCancelled {
-			if lapsed := c.lapseAll(finish, run.job); lapsed != nil {
+			if lapsed := c.lapseAll(finish, run.job, run.job.By); lapsed != nil {
 				err = errors.Join(err, lapsed)
 			}
 		}
@@ -105,6 +106,9 @@ func (c *Controller) underLease(ctx context.Context, j *journal, last dlqbridge.
 	}()
 	finish, cancel := c.finishing(ctx)
 	defer cancel()
+	if run != nil && run.left {
+		return errors.Join(err, j.abandon(finish))
+	}
 	return errors.Join(err, j.release(finish))
 }
 
@@ -234,7 +238,7 @@ func (c *Controller) Cancel(ctx context.Context, id string, by dlqbridge.Actor, 
 	}
 	// The job may have no process any more, so this one takes back what is left.
 	// A living one does the same at its end; each record is moved by one of them.
-	return job, c.lapseAll(ctx, job)
+	return job, c.lapseAll(ctx, job, by)
 }
 
 // said is the reason of a job's state with who gave it.
@@ -270,7 +274,7 @@ func (c *Controller) moveJob(ctx context.Context, id string, change func(*dlqbri
 
 // lapseAll takes back the authorisations that a cancelled job's members still
 // have from the time when it was made.
-func (c *Controller) lapseAll(ctx context.Context, job dlqbridge.Job) error {
+func (c *Controller) lapseAll(ctx context.Context, job dlqbridge.Job, by dlqbridge.Actor) error {
 	for chunk, err := range chunks(c.o.Jobs.Members(ctx, job.ID, 0), readChunk) {
 		if err != nil {
 			return fmt.Errorf("members of job %s: %w", job.ID, err)
@@ -283,7 +287,7 @@ func (c *Controller) lapseAll(ctx context.Context, job dlqbridge.Job) error {
 		for _, m := range chunk {
 			ctl := controls[m.ID]
 			if ctl.Status == dlqbridge.StatusAuthorized && ctl.Authorized != nil && !ctl.Authorized.At.After(job.Created) {
-				steps = append(steps, Lapse(ctl, job.By.String(), "job "+job.ID+" was cancelled", c.clock()))
+				steps = append(steps, Lapse(ctl, by.String(), "job "+job.ID+" was cancelled", c.clock()))
 			}
 		}
 		for i, err := range c.move(ctx, steps) {

@@ -196,6 +196,7 @@ func TestRunLeavesOutWhatMustNotBeSent(t *testing.T) {
 		add("doubt", knowledge{}, func(c *dlqbridge.Control) {
 			c.Status, c.Claim = dlqbridge.StatusRedriving, &dlqbridge.Claim{Job: "j_other", N: 1, Until: time.Now().Add(time.Minute)}
 		})
+		w.sends["claimed"] = map[int]dlqbridge.Send{1: {N: 1, Job: "j_other", Outcome: dlqbridge.OutcomeSent, At: time.Now()}}
 		w.sends["doubt"] = map[int]dlqbridge.Send{1: {N: 1, Job: "j_other", Outcome: dlqbridge.OutcomeInDoubt, At: time.Now()}}
 		w.holds = []dlqbridge.Hold{{ID: "h1", Tenant: "umbrella", Reason: "they asked"}}
 		add("other_cause", knowledge{}, func(c *dlqbridge.Control) { c.Cause = dlqbridge.CausePermission })

@@ -27,6 +27,7 @@ type runner struct {
 	job      dlqbridge.Job // as last read or written
 	halted   halt
 	missing  bool      // the destination does not exist
+	left     bool      // a claim stayed behind
 	wrote    time.Time // when the job was last written
 	excluded []dlqbridge.Exclusion
 	sent     []string
@@ -72,7 +73,11 @@ func (r *runner) run(ctx context.Context) {
 	claiming, end := context.WithCancel(ctx)
 	r.endClaiming = end
 	defer end()
-	defer context.AfterFunc(ctx, func() { r.stop(haltContext, "interrupted; continue sends what is left") })()
+	defer func() {
+		if ctx.Err() != nil {
+			r.stop(haltContext, "interrupted; continue sends what is left")
+		}
+	}()
 
 	over := make(chan struct{})
 	var watch sync.WaitGroup
@@ -238,6 +243,13 @@ func (r *runner) count(o dlqbridge.SendOutcome, id string) {
 // somebody who watches, too seldom to count among the calls.
 const writeEvery = 5 * time.Second
 
+// through says whether each member has been dealt with.
+func (r *runner) through() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.outcomes[dlqbridge.OutcomeSent]+r.outcomes[dlqbridge.OutcomeInDoubt]+r.already+len(r.excluded) >= r.job.Selected
+}
+
 // progress tells the caller, and now and then the job item, how far it is.
 func (r *runner) progress(ctx context.Context) {
 	r.mu.Lock()
@@ -296,6 +308,9 @@ func (r *runner) seenJob(job dlqbridge.Job) {
 // that lost its lease writes nothing: another one may be running the same job.
 func (r *runner) end(ctx context.Context) error {
 	h := r.stopped()
+	if r.through() && h.kind <= haltPaused {
+		h = halt{} // it came too late to stop anything
+	}
 	if h.kind == haltLost {
 		return fmt.Errorf("job %s: %w", r.job.ID, errLost)
 	}

@@ -154,13 +154,11 @@ func (d *delivery) before(ctx context.Context, piece []item, try int) ([]item, b
 	for _, it := range piece {
 		c, now := view.Controls[it.control.ID], d.clock()
 		switch {
-		case c.Version != it.control.Version: // a person settled it meanwhile
+		case !sameClaim(c.Claim, it.control.Claim), c.Late != it.control.Late: // settled by a person, or another letter came
 			off = append(off, it)
-			d.failed[it.control.ID] = true
-			d.exclude(dlqbridge.Exclusion{ID: c.ID, Reason: dlqbridge.ExcludeChanged, Detail: "somebody moved it meanwhile"})
+			d.exclude(dlqbridge.Exclusion{ID: it.control.ID, Reason: dlqbridge.ExcludeChanged, Detail: "somebody moved it meanwhile"})
 		case held(c, view.Holds, d.job.Destination, now) != nil:
 			off = append(off, it)
-			d.failed[c.ID] = true
 			d.exclude(*held(c, view.Holds, d.job.Destination, now))
 		case it.unclear && (it.earlier == nil || it.resend == resendFIFO) && !fifoOpen(d.facts, d.firstAt(it), now):
 			off = append(off, it)
@@ -222,7 +220,8 @@ func (d *delivery) request(ctx context.Context, piece []item, try int, deadline 
 
 	var sent, doubtful []item
 	var notes []dlqbridge.Send
-	var refused []dlqbridge.Step
+	var refused []dlqbridge.Control
+	refusals := map[string]string{}
 	unclear := 0
 	for i, it := range piece {
 		res := dlqbridge.SendResult{Err: dlqbridge.ErrUnclear}
@@ -257,7 +256,8 @@ func (d *delivery) request(ctx context.Context, piece []item, try int, deadline 
 			}
 			d.exclude(dlqbridge.Exclusion{ID: it.control.ID, Reason: reason, Detail: err.Error()})
 			d.count(dlqbridge.OutcomeRefused, it.control.ID)
-			refused = append(refused, refuse(it.control, d.job.By.String(), "the destination refused it: "+err.Error(), at))
+			refused = append(refused, it.control)
+			refusals[it.control.ID] = "the destination refused it: " + err.Error()
 		}
 	}
 	// What has an answer is no longer under way. A lost answer's message may
@@ -275,11 +275,9 @@ func (d *delivery) request(ctx context.Context, piece []item, try int, deadline 
 	}
 	moving, cancel := d.finishing(ctx)
 	defer cancel()
-	for i, err := range d.move(moving, refused) {
-		if err != nil {
-			d.o.Log.Warn("a refused record could not be released", "record", refused[i].From.ID, "error", err)
-		}
-	}
+	d.moveHeld(moving, refused, func(c dlqbridge.Control) dlqbridge.Step {
+		return refuse(c, d.job.By.String(), refusals[c.ID], at)
+	})
 	d.doubt(ctx, doubtful, try, fmt.Sprintf("the answer of try %d was lost", try))
 	return again
 }
