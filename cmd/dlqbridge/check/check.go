@@ -148,6 +148,9 @@ func usesLedger(c config.Config) bool {
 func hintFor(err error) string {
 	switch {
 	case errors.Is(err, dlqbridge.ErrDenied):
+		if right := wire.Right(err); right != "" {
+			return "the caller needs the right " + right
+		}
 		return "give the caller the right that is named"
 	case errors.Is(err, dlqbridge.ErrCredentials):
 		return "log in anew, or set AWS_PROFILE or the AWS_ACCESS_KEY_ID family"

@@ -10,6 +10,7 @@ import (
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
 )
 
 // usageError is a wrong command line: exit code 2.
@@ -95,6 +96,9 @@ func describe(err error) (f failure, exit int) {
 			f.Code, f.Hint = c.code, c.hint
 			break
 		}
+	}
+	if right := wire.Right(err); right != "" && f.Code == "denied" {
+		f.Hint = "the caller needs the right " + right + "; `dlqbridge check` shows all that are missing"
 	}
 	if _, ok := errors.AsType[*dlqbridge.MoveError](err); ok {
 		f.Code, f.Hint = "move_refused", ""

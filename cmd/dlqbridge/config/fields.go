@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -106,7 +107,11 @@ func (d *decoder) overlay(c *Config, s Source) {
 			err = setScalar(l.value, value)
 		}
 		if err != nil {
-			d.reportAt(l.path, err.Error(), "")
+			hint := ""
+			if r, ok := errors.AsType[*refusal](err); ok {
+				hint = r.hint
+			}
+			d.reportAt(l.path, err.Error(), hint)
 		}
 	}
 	for _, l := range leaves(reflect.ValueOf(c).Elem(), "") {
