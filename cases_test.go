@@ -1,0 +1,113 @@
+package dlqbridge
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// cases are the known faults of tools like ours, by number, with the right
+// behaviour in a line. Each has at least one test whose name or comment carries
+// its number and that fails without the fix.
+var cases = map[int]string{
+	1:  "a letter is deleted only after its own write succeeded",
+	2:  "failed entries of an answered batch are treated one by one",
+	3:  "a letter that cannot be stored stops no other",
+	4:  "batches are cut by bytes as well as by count",
+	5:  "a queue's own size limit decides",
+	6:  "the same message twice in one batch",
+	7:  "batch entry ids are positions",
+	9:  "all attributes are asked for",
+	10: "type labels go back as they came",
+	11: "our mark never takes the eleventh place",
+	12: "our mark replaces an earlier one",
+	13: "what cannot be sent back empty is left out",
+	14: "the trace header goes back",
+	15: "a standard queue's group goes back",
+	16: "characters that SQS refuses are refused before sending",
+	17: "bodies that look like base64 are left alone",
+	38: "each message goes back in its own group, in order",
+	39: "each redrive has its own deduplication id, each retry the same",
+	40: "a later message of a group waits for a failed one",
+	44: "a shared dead-letter queue: each letter to its own source",
+	50: "an empty answer does not mean an empty queue",
+	51: "extensions stay within twelve hours of the receive",
+	52: "an expired handle aborts nothing",
+	53: "in flight at the limit is not idle",
+	54: "a failing store makes no hot loop",
+	59: "a write whose answer was lost is recognised as ours",
+	60: "what is tried again is the same request",
+	61: "two people press the button: one send",
+	62: "died between send and note: in doubt, and the same number",
+	63: "a claim ends with its lease",
+	64: "a redelivered letter is deleted, a new failure is kept",
+	65: "index reads are candidates only",
+	67: "index keys are never empty and always text",
+	68: "unprocessed items are written before anything is deleted",
+	69: "expiry is a number of seconds, and what has expired is gone",
+	70: "times sort as text",
+	71: "two letters in the same instant are two arrivals",
+	72: "index keys are spread over shards",
+	74: "the retention clock that was running before",
+	75: "credentials that expire in the middle",
+	76: "both spellings of an error mean the same",
+	77: "nothing in a message drives the operator's terminal",
+}
+
+var caseNumber = regexp.MustCompile(`\bC(\d\d)\b|C(\d\d)(?:[A-Z_]|$)`)
+
+func TestEveryCaseHasATest(t *testing.T) {
+	covered := map[int][]string{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != "." && strings.HasPrefix(d.Name(), ".") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") || path == "cases_test.go" {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		for _, decl := range f.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || !strings.HasPrefix(fn.Name.Name, "Test") {
+				continue
+			}
+			for _, m := range caseNumber.FindAllStringSubmatch(fn.Name.Name+" "+fn.Doc.Text(), -1) {
+				var n int
+				_, _ = fmt.Sscan(m[1]+m[2], &n)
+				covered[n] = append(covered[n], filepath.Dir(path)+"."+fn.Name.Name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, right := range cases {
+		if len(covered[n]) == 0 {
+			t.Errorf("C%02d (%s) has no test", n, right)
+		}
+	}
+	if testing.Verbose() {
+		numbers := make([]int, 0, len(covered))
+		for n := range covered {
+			numbers = append(numbers, n)
+		}
+		slices.Sort(numbers)
+		for _, n := range numbers {
+			t.Logf("C%02d %s: %s", n, cases[n], strings.Join(slices.Compact(covered[n]), ", "))
+		}
+	}
+}
