@@ -25,7 +25,7 @@ type controlDoc struct {
 	Identity       dlqbridge.Identity `json:"idn,omitempty"`
 	Episode        int                `json:"ep,omitempty"`
 	Provider       dlqbridge.Provider `json:"prov,omitempty"`
-	Status         dlqbridge.Status   `json:"st,omitempty"`
+	Status         dlqbridge.Status   `json:"st,omitempty"` // same: with route and cause in the index key
 	Cause          dlqbridge.Cause    `json:"cs,omitempty"`
 	Effect         dlqbridge.Effect   `json:"ef,omitempty"`
 	Uncovered      dlqbridge.Effect   `json:"un,omitempty"` // same: as Effect
@@ -186,7 +186,7 @@ func (s *Store) controlDoc(it item, c dlqbridge.Control) *controlDoc {
 			Arrival: fold(c.Move.Arrival, c.Newest), MoveContext: fold(c.Move.Context, c.Context), Note: c.Move.Note,
 			Job: c.Move.Job,
 		},
-		Identity: c.Identity, Episode: c.Episode, Provider: c.Provider, Status: c.Status, Cause: c.Cause,
+		Identity: c.Identity, Episode: c.Episode, Provider: c.Provider, Status: fold(c.Status, ""), Cause: c.Cause,
 		Effect: c.Effect, Uncovered: fold(c.Uncovered, c.Effect), RepeatSafe: c.RepeatSafe, Action: c.Action,
 		PayloadVersion: c.PayloadVersion, Arrivals: c.Arrivals, Conflict: c.Conflict, Late: c.Late,
 		Redrives: c.Redrives, Recurrences: c.Recurrences, Times: writeTimes(timesOf(&c)),
@@ -204,7 +204,7 @@ func (s *Store) controlDoc(it item, c dlqbridge.Control) *controlDoc {
 	d.Job = fold(c.Move.Job, d.ClaimJob)
 	if route, cause, status, ok := parseWorkPK(textOf(it, attrWorkPK)); ok {
 		if route == c.Route && cause == c.Cause && status == c.Status {
-			d.Route, d.Cause, d.Status = "", "", ""
+			d.Route, d.Cause, d.Status = "", "", same
 		}
 	}
 	if sig, _, ok := strings.Cut(textOf(it, attrSigPK), "#"); ok && sig == c.Signature {
@@ -233,8 +233,10 @@ func decodeControl(it, wide item) (dlqbridge.Control, error) {
 			return dlqbridge.Control{}, err
 		}
 	}
-	if d.Status == "" && d.Cause == "" && d.Route == "" {
+	if d.Status == same {
 		d.Route, d.Cause, d.Status, _ = parseWorkPK(textOf(it, attrWorkPK))
+	} else {
+		d.Status = unfold(d.Status, "")
 	}
 	if sig, _, ok := strings.Cut(textOf(it, attrSigPK), "#"); ok && d.Signature == "" {
 		d.Signature = sig
@@ -330,12 +332,14 @@ func readTimes(s string, into []*time.Time) error {
 		}
 		if i == 0 {
 			base = ms
+		} else {
+			ms += base
+		}
+		if ms < earliest.UnixMilli() || ms > latest.UnixMilli() {
+			return fmt.Errorf("times %q: number %d is out of bounds", s, i+1)
 		}
 		if i >= len(into) || into[i] == nil {
 			continue // written by a later version of this program
-		}
-		if i > 0 {
-			ms += base
 		}
 		*into[i] = time.UnixMilli(ms).UTC()
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -224,6 +225,9 @@ func FuzzControlDoc(f *testing.F) {
 		f.Add(textOf(e.item, attrDoc), textOf(e.wide, attrDoc), textOf(e.item, attrWorkPK), textOf(e.item, attrSigPK))
 	}
 	f.Fuzz(func(t *testing.T, doc, wideDoc, work, sig string) {
+		if !utf8.ValidString(work) || !utf8.ValidString(sig) {
+			return // no table holds such a text
+		}
 		it := item{attrPK: text("R#r_1"), attrSK: text(skControl), attrVersion: number(1), attrDoc: text(doc), attrWorkPK: text(work), attrSigPK: text(sig)}
 		var wide item
 		if wideDoc != "" {
