@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/check"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/prom"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/triage"
@@ -112,6 +113,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for i, r := range b.Config.Routes {
 		work.Go(func() error { s.takeIn(workCtx, r, intakes[i]); return nil })
 	}
+	work.Go(func() error { s.warn(workCtx); return nil })
 	work.Go(func() error { s.every(workCtx, "observe", fixed(observeEvery), s.observe); return nil })
 	work.Go(func() error {
 		s.every(workCtx, "survey", adaptive(surveyEvery, surveyShare, b.Now), s.survey)
@@ -161,6 +163,19 @@ func (s *Server) openAll(ctx context.Context) ([]*enrich.Intake, error) {
 		})
 	}
 	return out, opening.Wait()
+}
+
+// warn says once at the start what `dlqbridge check` would say about the
+// routes, such as a retention that leaves no time: a service is often all that
+// somebody looks at.
+func (s *Server) warn(ctx context.Context) {
+	for _, r := range s.o.Bridge.Config.Routes {
+		for _, f := range check.Route(ctx, s.o.Bridge, r) {
+			if f.Level != check.LevelOK && ctx.Err() == nil {
+				s.o.Log.LogAttrs(ctx, slog.LevelWarn, "check", slog.String("route", f.Route), slog.String("subject", f.Subject), slog.String("finding", f.Text), slog.String("hint", f.Hint))
+			}
+		}
+	}
 }
 
 // watch tells metrics and health what intake tells.
