@@ -262,3 +262,29 @@ func TestPlainFieldsOfTheHeaderSurvive(t *testing.T) {
 		t.Error("a promise was given for an earlier run")
 	}
 }
+
+// A write of the header was carried out, and neither its answer nor the read
+// back arrived: the run must recognise it later as its own.
+func TestAWriteOfOursIsNotALostLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		flaky := &flakyClient{Client: w.client}
+		r := w.begin(w.kit(func(o *ledger.Options) { o.Now, o.Client = time.Now, flaky }), ledger.Task{ID: "t1"})
+		flaky.set(func(_ int, operation string) fate {
+			if operation == "UpdateItem" {
+				return fateLoseAnswer
+			}
+			return fateRefuse
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := r.Checkpoint(ctx, "s3://1", "0001#a"); err == nil || errors.Is(err, ledger.ErrLeaseLost) {
+			t.Errorf("checkpoint: %v", err)
+		}
+		flaky.set(nil)
+		if err := r.Complete(t.Context()); err != nil {
+			t.Errorf("complete: %v", err)
+		}
+		r.Close(t.Context())
+	})
+}

@@ -265,12 +265,16 @@ func TestTwoDeliveriesAtOnceCallOnce(t *testing.T) {
 // Two runs that both believe in their lease: the row alone must hold.
 func TestTwoRunsAtOnceCallOnce(t *testing.T) {
 	w := newWorld(t)
-	early, late := w.kit(), w.kit(func(o *ledger.Options) {
-		// This process's clock is an hour ahead, so it sees every lease as over.
-		o.Now = func() time.Time { return w.clock.Now().Add(time.Hour) }
-	})
+	early, late := w.kit(), w.kitAhead()
 	for i := range 100 {
 		task := ledger.Task{ID: "t" + time.Duration(i).String()}
+		if i%2 == 1 { // the step has a row already
+			r := w.begin(early, task)
+			if _, err := r.Step(t.Context(), charge, failing(ledger.NothingChanged(errors.New("declined"))).call); err == nil {
+				t.Fatal("no error")
+			}
+			r.Close(t.Context())
+		}
 		c := &card{}
 		runs := []*ledger.Run{w.begin(early, task), w.begin(late, task)}
 		var both sync.WaitGroup
@@ -280,6 +284,75 @@ func TestTwoRunsAtOnceCallOnce(t *testing.T) {
 		both.Wait()
 		if n := c.calls.Load(); n != 1 {
 			t.Fatalf("round %d: %d calls", i, n)
+		}
+	}
+}
+
+// kitAhead is a kit whose clock is an hour ahead, so it sees every lease as over.
+func (w *world) kitAhead() *ledger.Kit {
+	return w.kit(func(o *ledger.Options) {
+		o.Now = func() time.Time { return w.clock.Now().Add(time.Hour) }
+	})
+}
+
+// What a run that lost its lease learns about its own call must not be written
+// over the call of the run that took over.
+func TestALateOutcomeDoesNotSpeakForAnotherCall(t *testing.T) {
+	w := newWorld(t)
+	spec := charge
+	spec.Class = ledger.EffectIdempotent
+	old, taker := w.begin(w.kit(), ledger.Task{ID: "t1"}), (*ledger.Run)(nil)
+	began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	_, err := old.Step(t.Context(), spec, func(context.Context, ledger.Call) (ledger.Result, error) {
+		taker = w.begin(w.kitAhead(), ledger.Task{ID: "t1"})
+		go func() {
+			defer close(done)
+			_, _ = taker.Step(context.Background(), spec, func(context.Context, ledger.Call) (ledger.Result, error) {
+				close(began)
+				<-goOn
+				return ledger.Result{}, ledger.NothingChanged(errors.New("refused"))
+			})
+		}()
+		<-began
+		return ledger.Result{}, ledger.NothingChanged(errors.New("refused"))
+	})
+	if !errors.Is(err, ledger.ErrNotSaved) {
+		t.Errorf("the late outcome: %v", err)
+	}
+	if f := w.fold("t1"); f.State != dlqbridge.EffectUnknown {
+		t.Errorf("fold: %+v while a call is under way", f)
+	}
+	close(goOn)
+	<-done
+	// Each of the two knows of its own call only that nothing changed, and the
+	// second began while nobody knew of the first.
+	if f := w.fold("t1"); f.State != dlqbridge.EffectUnknown {
+		t.Errorf("fold: %+v", f)
+	}
+}
+
+// The process dies inside the call, before or after it takes effect.
+func TestDyingInsideTheCall(t *testing.T) {
+	for _, class := range []ledger.EffectClass{ledger.EffectMutating, ledger.EffectIdempotent} {
+		w := newWorld(t)
+		spec := charge
+		spec.Class = class
+		r := w.begin(w.kit(), ledger.Task{ID: "t1"})
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = r.Step(t.Context(), spec, func(context.Context, ledger.Call) (ledger.Result, error) { panic("killed") })
+		}()
+		if f := w.fold("t1"); f.State != dlqbridge.EffectUnknown {
+			t.Errorf("%s: fold %+v", class, f)
+		}
+		w.clock.advance(2 * ledger.DefaultLease)
+		c := &card{}
+		_, err := w.begin(w.kit(), ledger.Task{ID: "t1"}).Step(t.Context(), spec, c.call)
+		if class == ledger.EffectMutating && (!errors.Is(err, ledger.ErrAmbiguous) || c.calls.Load() != 0) {
+			t.Errorf("%s: %v, %d calls", class, err, c.calls.Load())
+		}
+		if class == ledger.EffectIdempotent && (err != nil || c.calls.Load() != 1) {
+			t.Errorf("%s: %v, %d calls", class, err, c.calls.Load())
 		}
 	}
 }
