@@ -1,5 +1,5 @@
-// Package localstack is the local cloud: Amazon SQS, DynamoDB and STS in one
-// Go program, strict where the services are strict, with a clock that can be
+// Package localstack is the local cloud: Amazon SQS, DynamoDB and STS and
+// Google Pub/Sub in one Go program, strict where the services are strict, with a clock that can be
 // moved, a recording of every call and faults made to order. It is not the
 // product of the same name, and it never goes into the service binary.
 package localstack
@@ -11,6 +11,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge/localstack/clock"
 	"github.com/dlqbridge/dlqbridge/localstack/dynamodb"
+	"github.com/dlqbridge/dlqbridge/localstack/pubsub"
 	"github.com/dlqbridge/dlqbridge/localstack/sqs"
 	"github.com/dlqbridge/dlqbridge/localstack/wire"
 )
@@ -37,6 +38,7 @@ type Cloud struct {
 	clock    *clock.Clock
 	services map[string]wire.Service // by target prefix
 	tables   *dynamodb.Service
+	rpc      rpcDoor
 	faults   faults
 	record   recording
 
@@ -61,6 +63,7 @@ func New(o Options) *Cloud {
 	cloud := &Cloud{
 		clock:  c,
 		tables: tables,
+		rpc:    rpcDoor{service: pubsub.New(c)},
 		services: map[string]wire.Service{
 			sqsTarget:      sqs.New(c, o.InFlightLimit),
 			dynamodbTarget: tables,
@@ -86,6 +89,7 @@ func (c *Cloud) Close() {
 	c.close()
 	c.mu.Unlock()
 	c.calls.Wait()
+	c.stopRPC()
 }
 
 // units asks the services that count capacity units how many were used.

@@ -42,7 +42,9 @@ const (
 	// DoStale answers with the latest recorded answer to an identical
 	// request; without one the rule waits for the next match.
 	DoStale = "stale"
-	// DoFailAck lets acknowledgements fail (Pub/Sub).
+	// DoFailAck lets the acknowledgement of Entries, or of the messages that
+	// contain Contains, not happen (Pub/Sub); the others are carried out. An
+	// exactly-once subscription says so, with Code for each.
 	DoFailAck = "fail_ack"
 )
 
@@ -65,6 +67,7 @@ type Fault struct {
 
 	// Code, Message and Status word an error (DoError) or a failed entry
 	// (DoFailEntries: Code, Message). Default: the service's internal error.
+	// Errors of Pub/Sub have gRPC's codes, such as "UNAVAILABLE", and no Status.
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 	Status  int    `json:"status,omitempty"`
@@ -143,7 +146,7 @@ var faultKinds = map[string]faultKind{
 	DoBlackHole:   {services: everywhere},
 	DoDelay:       {services: everywhere, fields: []string{"ms"}},
 	DoStale:       {services: []string{"sqs", "dynamodb"}},
-	DoFailAck:     {services: []string{"pubsub"}, operations: []string{"Acknowledge", "StreamingPull"}, fields: []string{"code", "message"}},
+	DoFailAck:     {services: []string{"pubsub"}, operations: []string{"Acknowledge", "StreamingPull"}, fields: []string{"entries", "code"}},
 }
 
 // validate says in a sentence what is wrong with a rule.
@@ -170,6 +173,10 @@ func (f Fault) validate() error {
 		return errors.New("a delay needs ms, the milliseconds to wait")
 	case f.Status != 0 && (f.Status < 300 || f.Status > 599):
 		return fmt.Errorf("status is %d: want an HTTP error from 300 to 599", f.Status)
+	case f.Service == pubsubName && f.Status != 0:
+		return errors.New("errors of pubsub have a code and no status")
+	case f.Service == pubsubName && f.Do == DoError && f.Code != "" && statusOf(f.Code) == 0:
+		return fmt.Errorf("unknown code %q: want one of %s", f.Code, strings.Join(codeNames(), ", "))
 	case f.Count < 0:
 		return fmt.Errorf("count is %d, it cannot be negative", f.Count)
 	case f.Count > 0 && !f.Entries.all():
@@ -241,6 +248,13 @@ func (c *Cloud) ClearFaults() {
 	c.faults.mu.Lock()
 	defer c.faults.mu.Unlock()
 	c.faults.rules = nil
+}
+
+// none says that no rule is in force.
+func (f *faults) none() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.rules) == 0
 }
 
 // matches says whether the rule is about such a call.

@@ -17,13 +17,17 @@ import (
 	"github.com/dlqbridge/dlqbridge/localstack/wire"
 )
 
-// Seed fills the cloud from a YAML text: the queues and tables it lists.
+// Seed fills the cloud from a YAML text: the queues, tables, topics and
+// subscriptions it lists.
 //
 //	queues:
 //	  - {name: orders-dlq}
 //	  - {name: orders, visibility_timeout: 30, redrive: {to: orders-dlq, max_receive_count: 3}}
 //	tables:
 //	  - {name: ledger, partition_key: pk, sort_key: sk, ttl: expires_at}
+//	topics: [invoices, invoices-dead]
+//	subscriptions:
+//	  - {name: invoices, topic: invoices, dead_letter: {topic: invoices-dead, max_attempts: 5}}
 //
 // Errors name the line and the field. What was made before an error stays.
 // Seeding is not recorded and meets no faults.
@@ -48,8 +52,10 @@ func (c *Cloud) Seed(r io.Reader) error {
 
 // seed is the file after reading: what to make, and where it says so.
 type seed struct {
-	queues []seedQueue
-	tables []seedTable
+	queues        []seedQueue
+	tables        []seedTable
+	topics        []seedTopic
+	subscriptions []seedSubscription
 }
 
 type seedQueue struct {
@@ -186,14 +192,11 @@ func seconds(attributes map[string]string, name string) func(*yaml.Node) error {
 }
 
 func (s *seed) read(n *yaml.Node) error {
-	notYet := func(*yaml.Node) error {
-		return errors.New("the local cloud does not serve Pub/Sub yet, so it can seed no topics and subscriptions")
-	}
 	return fields{
 		"queues":        func(n *yaml.Node) error { return eachOf(n, "queues", s.readQueue) },
 		"tables":        func(n *yaml.Node) error { return eachOf(n, "tables", s.readTable) },
-		"topics":        notYet,
-		"subscriptions": notYet,
+		"topics":        func(n *yaml.Node) error { return eachOf(n, "topics", s.readTopic) },
+		"subscriptions": func(n *yaml.Node) error { return eachOf(n, "subscriptions", s.readSubscription) },
 	}.read(n, "the seed")
 }
 
@@ -312,7 +315,7 @@ func (s *seed) plant(c *Cloud) error {
 			return fmt.Errorf("seed: line %d: table %s: ttl: %w", t.line, t.name, err)
 		}
 	}
-	return nil
+	return s.plantPubSub(c)
 }
 
 func (t seedTable) request() map[string]any {
