@@ -102,7 +102,7 @@ func (b *bench) send(queue, body string, facts map[string]any) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		in.MessageAttributes = map[string]types.MessageAttributeValue{"agent.ctx": {DataType: aws.String("String"), StringValue: aws.String(string(text))}}
+		in.MessageAttributes = contextAttribute(string(text))
 	}
 	if strings.HasSuffix(queue, ".fifo") {
 		in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String(body)
@@ -150,13 +150,23 @@ func (b *bench) receive(queue string) *types.Message {
 // ledger writes a row as any worker would, with plain SDK calls.
 func (b *bench) ledger(task, entry string, row map[string]any) {
 	b.t.Helper()
-	item := map[string]ddb.AttributeValue{"task_id": &ddb.AttributeValueMemberS{Value: task}, "entry": &ddb.AttributeValueMemberS{Value: entry}}
-	for k, v := range row {
-		item[k] = attribute(v)
-	}
+	item := attributes(row)
+	item["task_id"], item["entry"] = attribute(task), attribute(entry)
 	if _, err := b.tables.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: aws.String("agent-ledger"), Item: item}); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+func contextAttribute(text string) map[string]types.MessageAttributeValue {
+	return map[string]types.MessageAttributeValue{"agent.ctx": {DataType: aws.String("String"), StringValue: &text}}
+}
+
+func attributes(row map[string]any) map[string]ddb.AttributeValue {
+	out := map[string]ddb.AttributeValue{}
+	for k, v := range row {
+		out[k] = attribute(v)
+	}
+	return out
 }
 
 func attribute(v any) ddb.AttributeValue {
@@ -170,11 +180,7 @@ func attribute(v any) ddb.AttributeValue {
 	case time.Time:
 		return &ddb.AttributeValueMemberS{Value: v.UTC().Format(time.RFC3339Nano)}
 	case map[string]any:
-		m := map[string]ddb.AttributeValue{}
-		for k, e := range v {
-			m[k] = attribute(e)
-		}
-		return &ddb.AttributeValueMemberM{Value: m}
+		return &ddb.AttributeValueMemberM{Value: attributes(v)}
 	}
 	panic(fmt.Sprintf("no attribute for %T", v))
 }

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -200,4 +202,37 @@ func TestServeNamesWhatIsMissingAtTheStart(t *testing.T) {
 			t.Error(c.stderr)
 		}
 	})
+}
+
+// The real program: SIGTERM stops it in order, with exit code 0; so does
+// SIGINT an intake, whose letters stay or are stored.
+func TestSignalsStopInOrder(t *testing.T) {
+	w := newWorld(t, twoRoutes)
+	w.queues("orders", false)
+	w.queues("jobs", true)
+	w.run(0, "tables", "create")
+	cmd := w.command("serve", "--listen", "127.0.0.1:0")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var logs strings.Builder
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		logs.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), "msg=serving") {
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, logs.String())
+	}
+	stopping, stopped := strings.Index(logs.String(), "msg=stopping"), strings.Index(logs.String(), "msg=stopped")
+	if stopping < 0 || stopped < stopping {
+		t.Errorf("the stop is not told in order:\n%s", logs.String())
+	}
 }

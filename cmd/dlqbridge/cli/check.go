@@ -50,5 +50,5 @@ func printReport(out *screen.Screen, r check.Report) {
 			out.Printf("         %s\n", f.Hint)
 		}
 	}
-	out.Printf("%d errors, %d warnings\n", r.Errors, r.Warnings)
+	out.Printf("%s, %s\n", plural(r.Errors, "error"), plural(r.Warnings, "warning"))
 }

@@ -49,8 +49,8 @@ stay in their queue. For intake all the time use ` + "`dlqbridge serve`" + `.`,
 				return runErr // nothing was begun
 			}
 			if err := s.print(counts, func(out *screen.Screen) {
-				out.Printf("%d letters: %d new records, %d arrivals stored, %d seen before, %d left that cannot be stored\n",
-					counts.Letters, counts.Records, counts.Arrivals, counts.Duplicates, counts.Unstored)
+				out.Printf("%s: %s made, %s stored, %d seen before, %d left that cannot be stored\n",
+					plural(counts.Letters, "letter"), plural(counts.Records, "record"), plural(counts.Arrivals, "arrival"), counts.Duplicates, counts.Unstored)
 			}); err != nil {
 				return err
 			}

@@ -134,8 +134,8 @@ func (e entry) lines() []string {
 	for _, f := range e.Findings {
 		out = append(out, fmt.Sprintf("states: step %s is %s", f.Step, f.State))
 	}
-	if e.Approval {
-		out = append(out, "an approval of a send")
+	if e.Approval && e.From != nil && string(e.To) == *e.From { // it moved nothing yet
+		out = append(out, "the first of two approvals")
 	}
 	if e.Job != nil {
 		out = append(out, fmt.Sprintf("job %s, redrive %d", *e.Job, e.N))

@@ -284,3 +284,11 @@ func age(t, now time.Time) string {
 	}
 	return itoa(max(0, int(d.Seconds()))) + "s"
 }
+
+// plural counts things in words: 1 record, 2 records.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return itoa(n) + " " + thing + "s"
+}

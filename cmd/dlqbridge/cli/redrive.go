@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -161,8 +162,8 @@ func printPlan(out *screen.Screen, p redrive.Plan) {
 		out.Printf("nothing of cause %s can be sent\n", string(p.Cause))
 	}
 	for _, j := range p.Jobs {
-		took := time.Duration(float64(len(j.Members)) / max(p.Rate.PerSecond(), 1e-9) * float64(time.Second)).Round(time.Second)
-		out.Printf("%s  %d records at %s, about %s\n", screen.Styled{Style: screen.Bold, Text: j.Destination}, len(j.Members), p.Rate.String(), took.String())
+		took := time.Duration(math.Ceil(float64(len(j.Members))/max(p.Rate.PerSecond(), 1e-9))) * time.Second
+		out.Printf("%s  %s at %s, about %s\n", screen.Styled{Style: screen.Bold, Text: j.Destination}, plural(len(j.Members), "record"), p.Rate.String(), took.String())
 		table := out.NewTable("  RECORD", "ACTION", "AUTHORISED")
 		for _, m := range j.Members {
 			by := "by this run"
