@@ -73,7 +73,7 @@ var fields = []field{
 	{name: "versions.workflow", kind: kindName, key: "wv", attr: "versions.workflow"},
 	{name: "versions.policy", kind: kindName, key: "polv", attr: "versions.policy"},
 	{name: "trace", kind: kindName, known: []string{
-		"attr:traceparent", "attr:googclient_traceparent", "sys:AWSTraceHeader", "body:/traceparent", "body:/trace"}},
+		"attr:traceparent", "attr:googclient_traceparent", "sys:googclient_traceparent", "sys:AWSTraceHeader", "body:/traceparent", "body:/trace"}},
 }
 
 // FieldNames lists the fields that Route.Fields may name.

@@ -21,9 +21,22 @@ const (
 	WhyBare dlqbridge.Why = "stored_bare"
 )
 
-// recheckUnavailable is when a record is folded again whose stores could not be
-// asked: long enough for a blip to pass, short against any triage deadline.
-const recheckUnavailable = 5 * time.Minute
+// A record whose stores could not be asked is folded again after recheckFirst:
+// long enough for a blip to pass, short against any triage deadline. In a long
+// outage the wait grows to half of the record's age, at most recheckLast, so
+// that its history does not fill with looks that saw nothing.
+const (
+	recheckFirst = 5 * time.Minute
+	recheckLast  = 6 * time.Hour
+)
+
+func recheckUnavailable(now, lastSeen time.Time) time.Time {
+	wait := recheckFirst
+	if !lastSeen.IsZero() {
+		wait = min(max(now.Sub(lastSeen)/2, recheckFirst), recheckLast)
+	}
+	return now.Add(wait).Truncate(time.Millisecond)
+}
 
 // Judgement is what is known about a subject at one moment and what follows.
 type Judgement struct {
@@ -124,7 +137,7 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 	if running {
 		j.Context.RunningUntil, j.RecheckAt = k.runningUntil, k.runningUntil
 	} else if len(k.unavailable) > 0 {
-		j.RecheckAt = now.Add(recheckUnavailable)
+		j.RecheckAt = recheckUnavailable(now, f.control.LastSeen)
 	}
 	j.Context.Reason = e.reason(f, k, j)
 	j.Context.Restriction = restriction(f, j)

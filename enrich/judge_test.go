@@ -175,7 +175,7 @@ func (b *caseOf) move(verb dlqbridge.Verb, s enrich.Subject, change func(*dlqbri
 		to = j.Apply(to)
 	}
 	to.Version = from.Version + 1
-	to.Move = dlqbridge.Move{Version: to.Version, Verb: verb, From: from.Status, To: to.Status, Context: j.Context.Name}
+	to.Move = dlqbridge.Move{Version: to.Version, At: start.Add(time.Hour), By: j.By, Verb: verb, From: from.Status, To: to.Status, Context: j.Context.Name}
 	if from.Version > 0 && !verb.Allows(from.Status, to.Status) {
 		b.t.Errorf("%s from %s to %s is no allowed move", verb, from.Status, to.Status)
 	}

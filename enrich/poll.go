@@ -20,6 +20,10 @@ const (
 	// emptyPolls in a row and counters at zero mean an empty place: one empty
 	// answer proves nothing, since a poll may ask some servers only.
 	emptyPolls = 3
+	// silentPolls is the same for a place without counters: with two pollers
+	// some ten seconds, the shortest time in which a letter that somebody else
+	// let go of comes again (Pub/Sub's default acknowledgement deadline).
+	silentPolls = 20
 	// depthEvery is how often an idle service reads the counters.
 	depthEvery = time.Minute
 	// receiveGrace is how long a stop waits for a receive that is under way:
@@ -184,7 +188,9 @@ func (r *reading) nothing(ctx context.Context, cause error) error {
 	case err != nil:
 		return missing("read the counters of", r.letters.Place(), err)
 	}
-	r.observe(Event{Kind: EventDepth, Depth: depth})
+	if !depth.Unknown {
+		r.observe(Event{Kind: EventDepth, Depth: depth})
+	}
 	if r.over(depth, cause) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -202,6 +208,10 @@ func (r *reading) over(depth dlqbridge.Depth, cause error) bool {
 	if !r.once || cause != nil {
 		return false
 	}
+	silent := emptyPolls
+	if depth.Unknown {
+		silent = silentPolls
+	}
 	hidden := int64(r.unstored.hidden(r.in.o.Now()))
 	left := depth.Visible + depth.Delayed
 	// On a FIFO place a hidden letter blocks the rest of its group, which the
@@ -212,7 +222,7 @@ func (r *reading) over(depth dlqbridge.Depth, cause error) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.busy > 0 || r.empties < emptyPolls { // somebody got letters meanwhile
+	if r.busy > 0 || r.empties < silent { // somebody got letters meanwhile
 		return false
 	}
 	r.done = true

@@ -120,15 +120,15 @@ func (f *facts) person(verb dlqbridge.Verb, n *dlqbridge.Note) {
 	if rule, ok := verb.Rule(); !ok || !rule.Person {
 		return
 	}
+	if n == nil { // people's moves have a reason, so they have a note
+		return
+	}
 	switch verb {
 	case dlqbridge.VerbInvestigate, dlqbridge.VerbClassify, dlqbridge.VerbSettleEffect, dlqbridge.VerbFix,
 		dlqbridge.VerbCloseIncident, dlqbridge.VerbReopen:
 		f.looked = true
 		f.approvers = nil // approvals stand on what was known when they were given
 	default:
-	}
-	if n == nil {
-		return
 	}
 	f.findings = append(f.findings, n.Findings...)
 	if n.Cause.Valid() {
