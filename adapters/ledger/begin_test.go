@@ -42,8 +42,12 @@ func TestWhichDeliveriesMayRun(t *testing.T) {
 			{"m2", mark("r_a", 1), nil}, {"m3", mark("r_a", 2), nil}, {"m2", mark("r_a", 1), ledger.ErrDuplicate}, {"m3", mark("r_a", 2), nil},
 		}},
 		{"the next record of the task counts from 1 again", []delivery{
-			{"m2", mark("r_a", 1), nil}, {"m3", mark("r_a", 2), nil}, {"m4", mark("r_b", 1), nil}, {"m5", mark("r_b", 1), ledger.ErrDuplicate},
-			{"m2", mark("r_a", 1), ledger.ErrDuplicate}, {"m4", mark("r_b", 1), nil},
+			{"m2", mark("r_a", 1), nil},
+			{"m3", mark("r_a", 2), nil},
+			{"m4", mark("r_b", 1), nil},
+			{"m5", mark("r_b", 1), ledger.ErrDuplicate},
+			{"m2", mark("r_a", 1), ledger.ErrDuplicate},
+			{"m4", mark("r_b", 1), nil},
 		}},
 		{"a message without mark after a redrive, sent by hand", []delivery{
 			{"m2", mark("r_a", 1), nil}, {"m9", nil, nil}, {"m3", mark("r_a", 1), ledger.ErrDuplicate},
@@ -137,7 +141,10 @@ func TestAttemptLimitIsPerSend(t *testing.T) {
 func TestBeginRefusesBadTasks(t *testing.T) {
 	w := newWorld(t)
 	for _, task := range []ledger.Task{
-		{}, {ID: string(make([]byte, 2049))}, {ID: "t", Redrive: mark("r_a", 1)}, {ID: "t", MessageID: "m", Redrive: mark("r_a", 0)},
+		{},
+		{ID: string(make([]byte, 2049))},
+		{ID: "t", Redrive: mark("r_a", 1)},
+		{ID: "t", MessageID: "m", Redrive: mark("r_a", 0)},
 		{ID: "t", MessageID: "m", Redrive: mark("", 1)},
 	} {
 		if _, err := w.kit().Begin(t.Context(), task); !errors.Is(err, dlqbridge.ErrInvalid) {

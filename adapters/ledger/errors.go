@@ -94,7 +94,7 @@ func Permanent(err error) error { return &fault{err: err, permanent: true} }
 // on its word the call may be repeated and the task sent back.
 func NothingChanged(err error) error { return &fault{err: err, unchanged: true} }
 
-// WithCause names the cause of an error, as CONTRACT.md lists them, and its code.
+// WithCause names the cause of an error, one of dlqbridge.Causes, and its code.
 func WithCause(err error, cause dlqbridge.Cause, code string) error {
 	return &fault{err: err, cause: cause, code: code}
 }

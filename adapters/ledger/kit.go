@@ -96,7 +96,7 @@ func NewKit(o Options) (*Kit, error) {
 		o.Backoff.Tries = DefaultTries
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = time.Now //nolint:forbidigo // the default clock
 	}
 	return &Kit{o: o, table: table{client: o.Client, name: o.Table, retry: awserr.Policy{}}}, nil
 }

@@ -149,7 +149,7 @@ func (r *Reader) meaning(err error) string {
 	case errors.Is(err, dlqbridge.ErrThrottled):
 		return "throttled"
 	case errors.Is(err, dlqbridge.ErrDenied):
-		return fmt.Sprintf("denied: needs dynamodb:Query on table %s", r.o.Table)
+		return "denied: needs dynamodb:Query on table " + r.o.Table
 	case errors.Is(err, dlqbridge.ErrNotFound):
 		return fmt.Sprintf("table %s does not exist", r.o.Table)
 	case errors.Is(err, dlqbridge.ErrCredentials):

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,17 +24,13 @@ type row struct {
 
 func header(fields map[string]any) row {
 	all := map[string]any{"status": "failed", "run_id": "r1", "intent_before_call": true}
-	for name, v := range fields {
-		all[name] = v
-	}
+	maps.Copy(all, fields)
 	return row{"task", all}
 }
 
 func step(fields map[string]any) row {
 	all := map[string]any{"run_id": "r1", "step_id": "0003#charge"}
-	for name, v := range fields {
-		all[name] = v
-	}
+	maps.Copy(all, fields)
 	return row{"step#0003#charge", all}
 }
 
@@ -82,7 +79,8 @@ func TestWhatRowsProve(t *testing.T) {
 		{"receipt without header", []row{step(map[string]any{"status": "succeeded", "receipt": "ch_1"})}, unknown},
 		{"a row whose key nobody knows", []row{header(nil), {"steps#0003", map[string]any{"status": "planned"}}}, unknown},
 		{"runs apart: one in doubt", []row{
-			header(nil), {"run#a#0003#charge", map[string]any{"status": "started"}},
+			header(nil),
+			{"run#a#0003#charge", map[string]any{"status": "started"}},
 			{"run#b#0003#charge", map[string]any{"status": "failed_permanent", "effect": "none"}},
 		}, unknown},
 		{"runs apart: one confirmed, one never began", []row{

@@ -92,6 +92,9 @@ func (r *Run) renew(every time.Duration) time.Duration {
 	return min(every/4, max(r.left(), time.Millisecond))
 }
 
+// why says why the run has ended, nil while it goes on.
+func (r *Run) why() error { return context.Cause(r.life) }
+
 // left is how long the lease still stands by this process's clock.
 func (r *Run) left() time.Duration {
 	r.mu.Lock()
@@ -238,7 +241,7 @@ func (r *Run) Close(ctx context.Context) {
 	r.mu.Lock()
 	calling := len(r.active) > 0
 	r.mu.Unlock()
-	if !calling && context.Cause(r.life) == nil {
+	if !calling && r.why() == nil {
 		bounded, cancel := r.finishing(ctx)
 		defer cancel()
 		// Status stays running: nobody said how it ended. What cannot be

@@ -238,8 +238,9 @@ class Run:
         })
 
     def fail(self, cause, code, message, step="", tool="", dependency="", retryable=False, phase="during_call"):
-        """cause is one of the causes in the contract; then let the message be
-        redelivered or dead-lettered."""
+        """cause is timeout, dependency_unavailable, permission, invalid_input,
+        output_contract, policy_limit, business_rule, ambiguous_effect or
+        critical. Then let the message be redelivered or dead-lettered."""
         self.header(
             {
                 "status": "failed",

@@ -278,8 +278,9 @@ export class Run {
     });
   }
 
-  /** error.class is one of the causes in the contract; then let the message be
-   *  redelivered or dead-lettered. */
+  /** error.class is timeout, dependency_unavailable, permission, invalid_input,
+   *  output_contract, policy_limit, business_rule, ambiguous_effect or critical.
+   *  Then let the message be redelivered or dead-lettered. */
   async fail(error: {
     class: string; code: string; message: string; step?: string; tool?: string; dependency?: string;
     retryable?: boolean; phase?: "before_call" | "during_call" | "after_call";
