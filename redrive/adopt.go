@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -45,7 +46,8 @@ func (a *adopter) adopt(ctx context.Context, last dlqbridge.Lease, orphans []dlq
 
 // settle takes over from a holder that did not end by itself.
 func (a *adopter) settle(ctx context.Context, last dlqbridge.Lease, open map[string]bool) (changed bool, err error) {
-	a.o.Log.Info("taking over from a job that did not end", "destination", last.Destination, "job", last.Job, "open_batches", len(last.Batches))
+	a.o.Log.InfoContext(ctx, "taking over from a job that did not end",
+		slog.String("destination", last.Destination), slog.String("job", last.Job), slog.Int("open_batches", len(last.Batches)))
 	// A request of the dead holder may still be under way: its answer could
 	// come, and be noted, until its deadline. Only then are open batches judged.
 	wait := last.SendDeadline
@@ -207,7 +209,7 @@ func (a *adopter) park(ctx context.Context, id string) error {
 	job.Version++
 	job.State, job.Reason = dlqbridge.JobPaused, "its process ended; continue sends what is left"
 	if err := a.o.Jobs.MoveJob(ctx, job); err != nil {
-		a.o.Log.Warn("a dead job could not be marked as paused", "job", id, "error", err)
+		a.o.Log.WarnContext(ctx, "a dead job could not be marked as paused", slog.String("job", id), slog.Any("error", err))
 	}
 	return nil
 }

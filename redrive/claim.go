@@ -3,6 +3,7 @@ package redrive
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -84,7 +85,7 @@ func (r *runner) moveHeld(ctx context.Context, held []dlqbridge.Control, to func
 			case errors.Is(err, dlqbridge.ErrConflict):
 				again = append(again, held[i])
 			default:
-				r.leftover(held[i].ID, err)
+				r.leftover(ctx, held[i].ID, err)
 			}
 		}
 		ids := make([]string, len(again))
@@ -97,7 +98,7 @@ func (r *runner) moveHeld(ctx context.Context, held []dlqbridge.Control, to func
 		}
 		now, err := r.read(ctx, ids)
 		if err != nil {
-			r.leftover(ids[0], err)
+			r.leftover(ctx, ids[0], err)
 			return
 		}
 		for _, c := range again {
@@ -107,7 +108,7 @@ func (r *runner) moveHeld(ctx context.Context, held []dlqbridge.Control, to func
 		}
 	}
 	if len(held) > 0 {
-		r.leftover(held[0].ID, dlqbridge.ErrConflict)
+		r.leftover(ctx, held[0].ID, dlqbridge.ErrConflict)
 	}
 }
 
@@ -116,8 +117,8 @@ func sameClaim(a, b *dlqbridge.Claim) bool {
 }
 
 // leftover notes that a claim stays behind.
-func (r *runner) leftover(id string, err error) {
-	r.o.Log.Warn("a claim could not be taken back; the next job does it", "record", id, "error", err)
+func (r *runner) leftover(ctx context.Context, id string, err error) {
+	r.o.Log.WarnContext(ctx, "a claim could not be taken back; the next job does it", slog.String("record", id), slog.Any("error", err))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.left = true

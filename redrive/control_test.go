@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func slowly(_ *process, o *redrive.Options) {
 }
 
 // during starts a run and calls f after d; it returns what the run returned.
-func during(t *testing.T, ctx context.Context, w *world, d time.Duration, f func(job string)) redrive.Result {
+func during(ctx context.Context, t *testing.T, w *world, d time.Duration, f func(job string)) redrive.Result {
 	t.Helper()
 	_, c := w.start(t, slowly)
 	type answer struct {
@@ -50,7 +51,7 @@ func TestPauseAndContinue(t *testing.T) {
 		w.addMany(200)
 		_, operator := w.start(t, slowly)
 		var before int
-		res := during(t, ctx, w, 2*time.Second, func(job string) {
+		res := during(ctx, t, w, 2*time.Second, func(job string) {
 			before = len(w.queues[orders].all())
 			if _, err := operator.Pause(ctx, job, bob, "the dashboards are red"); err != nil {
 				t.Fatal(err)
@@ -89,7 +90,7 @@ func TestCancel(t *testing.T) {
 	in(t, func(t *testing.T, ctx context.Context, w *world) {
 		w.addMany(200)
 		_, operator := w.start(t, slowly)
-		res := during(t, ctx, w, 2*time.Second, func(job string) {
+		res := during(ctx, t, w, 2*time.Second, func(job string) {
 			if _, err := operator.Cancel(ctx, job, bob, "wrong fix"); err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +125,7 @@ func TestAHoldTakesEffectWhileAJobRuns(t *testing.T) {
 			})
 		}
 		var before time.Time
-		res := during(t, ctx, w, 2*time.Second, func(string) {
+		res := during(ctx, t, w, 2*time.Second, func(string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.holds = append(w.holds, dlqbridge.Hold{ID: "h1", Tenant: "umbrella", Reason: "they called"})
@@ -158,7 +159,7 @@ func TestInterruptedAndContinued(t *testing.T) {
 		w.addMany(100)
 		w.queues[orders].latency = func() (time.Duration, time.Duration) { return 300 * time.Millisecond, 300 * time.Millisecond }
 		term, stop := context.WithCancel(ctx)
-		res := during(t, term, w, time.Second+50*time.Millisecond, func(string) { stop() })
+		res := during(term, t, w, time.Second+50*time.Millisecond, func(string) { stop() })
 		if res.State != dlqbridge.JobPaused || res.Sent == 0 || res.Sent == 100 || res.Outcomes[dlqbridge.OutcomeInDoubt] > 0 {
 			t.Fatalf("%+v", res)
 		}
@@ -185,7 +186,7 @@ func TestAuthorisationsRunOut(t *testing.T) {
 	in(t, func(t *testing.T, ctx context.Context, w *world) {
 		w.addMany(20)
 		term, stop := context.WithCancel(ctx)
-		res := during(t, term, w, 100*time.Millisecond, func(string) { stop() })
+		res := during(term, t, w, 100*time.Millisecond, func(string) { stop() })
 		time.Sleep(25 * time.Hour)
 		_, c := w.start(t, nil)
 		plan, err := c.Plan(ctx, request())
@@ -268,7 +269,7 @@ func TestPolicySendsOnlyWhatItCanRecognise(t *testing.T) {
 		policy.AutoAuthorize = true
 		full := func(p *dlqbridge.Payload) {
 			for i := range 9 {
-				p.Attributes = append(p.Attributes, dlqbridge.Attribute{Name: fmt.Sprint(i), Type: "String", Value: []byte("v")})
+				p.Attributes = append(p.Attributes, dlqbridge.Attribute{Name: strconv.Itoa(i), Type: "String", Value: []byte("v")})
 			}
 		}
 		w.add("r_plain", nil)
@@ -390,7 +391,7 @@ func TestAStopThatComesTooLate(t *testing.T) {
 		w.addMany(3)
 		term, stop := context.WithCancel(ctx)
 		w.queues[orders].latency = func() (time.Duration, time.Duration) { return time.Second, 0 }
-		res := during(t, term, w, 500*time.Millisecond, func(string) { stop() })
+		res := during(term, t, w, 500*time.Millisecond, func(string) { stop() })
 		if res.State != dlqbridge.JobDone || res.Sent != 3 {
 			t.Errorf("%+v", res)
 		}

@@ -90,7 +90,7 @@ type Controller struct {
 // New returns a controller.
 func New(o Options) *Controller {
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = time.Now //nolint:forbidigo // the clock where none was given
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,10 +125,13 @@ func TestAnOldIndexSelectsNothingTwice(t *testing.T) {
 func TestCredentialsAreRenewed(t *testing.T) {
 	in(t, func(t *testing.T, ctx context.Context, w *world) {
 		w.addMany(60)
+		var mu sync.Mutex
 		var expired time.Time
 		p, c := w.start(t, func(p *process, o *redrive.Options) {
 			o.Burst = 10
 			p.fault = func(string) error {
+				mu.Lock()
+				defer mu.Unlock()
 				if expired.IsZero() && p.counted("send") > 4 {
 					expired = time.Now()
 				}
@@ -192,6 +197,8 @@ func TestTheTargetCannotBeUsed(t *testing.T) {
 				o.Burst = 10
 				p.fault = func(op string) error {
 					if op == "send" && p.counted("send") > 2 {
+						w.queues[orders].mu.Lock()
+						defer w.queues[orders].mu.Unlock()
 						w.queues[orders].missing = true
 					}
 					return nil
@@ -265,7 +272,7 @@ func TestALostAnswerIsADoubt(t *testing.T) {
 func TestASilentDestination(t *testing.T) {
 	in(t, func(t *testing.T, ctx context.Context, w *world) {
 		w.addMany(3)
-		dest := hangs{sender{&process{world: w}, w.queues[orders]}}
+		dest := hangs{sender{&process{w: w}, w.queues[orders]}}
 		_, c := w.start(t, func(_ *process, o *redrive.Options) {
 			o.Destination = func(context.Context, string, string) (dlqbridge.Destination, error) { return dest, nil }
 		})
@@ -295,11 +302,11 @@ func (h hangs) Send(ctx context.Context, batch []dlqbridge.Outgoing) []dlqbridge
 func TestLostAnswersOfWrites(t *testing.T) {
 	in(t, func(t *testing.T, ctx context.Context, w *world) {
 		w.addMany(20)
-		n := 0
+		var n atomic.Int32
 		_, c := w.start(t, func(p *process, o *redrive.Options) {
 			p.late = func(op string) error {
 				if op == "move" || op == "put" || op == "keep" {
-					if n++; n%2 == 0 {
+					if n.Add(1)%2 == 0 {
 						return dlqbridge.ErrUnclear
 					}
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -238,7 +239,7 @@ func (r *runner) ground(ctx context.Context, c dlqbridge.Control, j Judgement) (
 // anyway, and the next look says the same.
 func (c *Controller) lapse(ctx context.Context, s dlqbridge.Step) {
 	if err := c.move(ctx, []dlqbridge.Step{s})[0]; err != nil && !errors.Is(err, dlqbridge.ErrConflict) {
-		c.o.Log.Warn("an authorisation could not be taken back", "record", s.From.ID, "error", err)
+		c.o.Log.WarnContext(ctx, "an authorisation could not be taken back", slog.String("record", s.From.ID), slog.Any("error", err))
 	}
 }
 

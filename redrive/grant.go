@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -17,7 +18,7 @@ func noteFor(c dlqbridge.Control, r Request, now time.Time) dlqbridge.Note {
 		fix = r.Fix.String()
 	}
 	return dlqbridge.Note{
-		Name: dlqbridge.Fingerprint("authorize", c.ID, fmt.Sprint(c.Version), r.Actor.String(), r.Actor.Note, r.Reason, fix, dlqbridge.FormatTime(now)),
+		Name: dlqbridge.Fingerprint("authorize", c.ID, strconv.Itoa(c.Version), r.Actor.String(), r.Actor.Note, r.Reason, fix, dlqbridge.FormatTime(now)),
 		At:   now, Actor: r.Actor, Verb: dlqbridge.VerbAuthorize,
 		Reason: dlqbridge.CutText(r.Reason, dlqbridge.MaxReason), Fix: r.Fix, Approval: !r.Policy,
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,12 +212,11 @@ func TestTwoPeoplePressTheButton(t *testing.T) {
 func TestAnOldHolderThatWakesUpSendsNothing(t *testing.T) {
 	in(t, func(t *testing.T, ctx context.Context, w *world) {
 		w.addMany(40)
-		slept := false
+		var slept atomic.Bool
 		old, c := w.start(t, func(p *process, o *redrive.Options) {
 			o.Burst = 10
 			p.fault = func(op string) error {
-				if op == "keep" && !slept && p.counted("send") > 0 {
-					slept = true
+				if op == "keep" && p.counted("send") > 0 && slept.CompareAndSwap(false, true) {
 					time.Sleep(2 * time.Minute) // a machine that was suspended
 				}
 				return nil
@@ -276,7 +276,7 @@ func TestTakeoverWaitsForTheLease(t *testing.T) {
 		w.mu.Unlock()
 		defer func() { <-ended }()
 		_, next := w.start(t, nil)
-		time.Sleep(lease.Until.Add(-time.Second).Sub(time.Now()))
+		time.Sleep(time.Until(lease.Until.Add(-time.Second)))
 		res, err := next.Run(ctx, request())
 		if err != nil || res.Sent != 0 || reasons(res.Excluded)["r_00000"] != dlqbridge.ExcludeClaimed {
 			t.Fatalf("%+v, %v", res, err)

@@ -34,8 +34,7 @@ func (r *runner) note(ctx context.Context, items []item, sends []dlqbridge.Send)
 	return unnoted
 }
 
-// sendNote is the note of one send. tries counts the requests that this runner
-// made for it.
+// sendNote is the note of one send after that many requests of this runner.
 func (r *runner) sendNote(it item, o dlqbridge.SendOutcome, at time.Time, messageID string, tries int, reason string) dlqbridge.Send {
 	s := dlqbridge.Send{
 		N: it.n, Job: it.control.Claim.Job, Action: actionOf(it.control), At: at, MessageID: messageID,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -112,8 +113,7 @@ func (o *observation) look(ctx context.Context, ids []string, job string) error 
 		case !noted: // on its way out, or an adopter's business
 			o.seen.Waiting++
 		case j.Err != nil:
-			o.seen.Waiting++
-			o.o.Log.Warn("an outcome could not be judged", "record", c.ID, "error", j.Err)
+			o.unjudged(ctx, c, j.Err)
 		default:
 			if err := o.settle(ctx, c, note, j); err != nil {
 				return err
@@ -193,11 +193,15 @@ func completedWhy(j Judgement) string {
 func (o *observation) unconfirmed(ctx context.Context, c dlqbridge.Control, window time.Duration) error {
 	j := o.judge(ctx, []Ask{{Control: freed(c)}})[0]
 	if j.Err != nil {
-		o.seen.Waiting++
-		o.o.Log.Warn("an outcome could not be judged", "record", c.ID, "error", j.Err)
-		return nil
+		o.unjudged(ctx, c, j.Err)
+		return nil //nolint:nilerr // it waits, and is looked at again
 	}
 	return o.finish(ctx, c, dlqbridge.OutcomeUnconfirmed, j, unconfirmed(c, j, Observer, "no outcome within "+window.String(), o.clock()))
+}
+
+func (o *observation) unjudged(ctx context.Context, c dlqbridge.Control, err error) {
+	o.seen.Waiting++
+	o.o.Log.WarnContext(ctx, "an outcome could not be judged", slog.String("record", c.ID), slog.Any("error", err))
 }
 
 // finish writes an outcome: the context first, then the move that names it.

@@ -13,7 +13,7 @@ import (
 )
 
 // sent runs one record and returns a controller and the job.
-func sent(t *testing.T, ctx context.Context, w *world) (*redrive.Controller, redrive.Result) {
+func sent(ctx context.Context, t *testing.T, w *world) (*redrive.Controller, redrive.Result) {
 	t.Helper()
 	_, c := w.start(t, nil)
 	res, err := c.Run(ctx, request())
@@ -45,7 +45,7 @@ func TestOutcomes(t *testing.T) {
 				tt.route.Name = "orders"
 				w.routes["orders"] = tt.route
 				w.add("r_1", nil)
-				c, _ := sent(t, ctx, w)
+				c, _ := sent(ctx, t, w)
 				if tt.name == "completed after the send" {
 					tt.k.completed = &dlqbridge.Completion{Store: "ledger", Run: "run-2", At: time.Now().Add(40 * time.Second)}
 				}
@@ -75,7 +75,7 @@ func TestAnOldCompletionIsNoOutcomeYet(t *testing.T) {
 		w.add("r_1", nil)
 		before := time.Now()
 		time.Sleep(time.Minute)
-		c, _ := sent(t, ctx, w)
+		c, _ := sent(ctx, t, w)
 		w.knows["r_1"] = knowledge{completed: &dlqbridge.Completion{Store: "ledger", Run: "run-1", At: before}}
 		time.Sleep(time.Minute)
 		if _, err := c.Observe(ctx, redrive.ObserveRequest{}); err != nil || w.control("r_1").Status != dlqbridge.StatusRedriving {
@@ -89,7 +89,7 @@ func TestDoubtsAreSettledByEvidence(t *testing.T) {
 	in(t, func(t *testing.T, ctx context.Context, w *world) {
 		w.addMany(2)
 		w.queues[orders].lose = func(dlqbridge.Outgoing) bool { return true }
-		c, _ := sent(t, ctx, w)
+		c, _ := sent(ctx, t, w)
 		w.knows["r_00001"] = knowledge{seenN: 1}
 		time.Sleep(24 * time.Hour)
 		seen, err := c.Observe(ctx, redrive.ObserveRequest{})
@@ -123,11 +123,11 @@ func TestADoubtIsSentAgainWhereWorkersRefuseCopies(t *testing.T) {
 			}
 		})
 		w.queues[orders].lose = func(o dlqbridge.Outgoing) bool { return !strings.HasSuffix(string(o.Payload.Body), "0") }
-		_, first := sent(t, ctx, w)
+		_, first := sent(ctx, t, w)
 		w.queues[orders].lose = nil
 		w.knows["r_00002"] = knowledge{running: time.Now().Add(time.Hour)}
 		time.Sleep(time.Hour / 2)
-		c, again := sent(t, ctx, w)
+		c, again := sent(ctx, t, w)
 		want := map[string]dlqbridge.ExcludeReason{"r_00000": "claimed", "r_00002": "still_running", "r_full": "in_doubt"}
 		if diff := cmp.Diff(want, reasons(again.Excluded)); diff != "" {
 			t.Error(diff)
@@ -156,7 +156,7 @@ func TestWait(t *testing.T) {
 	in(t, func(t *testing.T, ctx context.Context, w *world) {
 		w.addMany(4)
 		w.queues[orders].lose = func(o dlqbridge.Outgoing) bool { return strings.HasSuffix(string(o.Payload.Body), "3") }
-		c, res := sent(t, ctx, w)
+		c, res := sent(ctx, t, w)
 		go func() {
 			time.Sleep(20 * time.Second)
 			w.mu.Lock()

@@ -91,7 +91,7 @@ func (p *pace) withdraw(n int) {
 }
 
 // reserve waits until n messages may go and takes their tokens. They are under
-// way until arrived or refund. admitted says how many of them admit has counted.
+// way until arrived or refund. Of them admit has counted so many as admitted says.
 func (p *pace) reserve(ctx context.Context, n, admitted int) error {
 	return p.wait(ctx, func(now time.Time) time.Duration {
 		if w := p.free.Add(p.span(n - p.burst)).Sub(now); w > 0 {

@@ -72,7 +72,7 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 		if err := c.again(ctx, func() error { return c.o.Jobs.CreateJob(ctx, job, members) }); err != nil {
 			return nil, fmt.Errorf("make job %s: %w", id, err)
 		}
-		return c.runner(j, t, job), nil
+		return c.runner(ctx, j, t, job), nil
 	}, res)
 }
 
@@ -112,9 +112,9 @@ func (c *Controller) underLease(ctx context.Context, j *journal, last dlqbridge.
 	return errors.Join(err, j.release(finish))
 }
 
-func (c *Controller) runner(j *journal, t *target, job dlqbridge.Job) *runner {
+func (c *Controller) runner(ctx context.Context, j *journal, t *target, job dlqbridge.Job) *runner {
 	r := &runner{
-		Controller: c, dest: t.dest, facts: t.facts, journal: j, pace: j.pace, job: job, began: c.clock(),
+		Controller: c, dest: t.dest, facts: t.facts, journal: j, pace: j.pace, job: job, latest: job, began: c.clock(),
 		wrote: c.clock(), outcomes: map[dlqbridge.SendOutcome]int{},
 		size: max(1, min(j.pace.batch(), job.MaxInFlight)),
 	}
@@ -127,7 +127,7 @@ func (c *Controller) runner(j *journal, t *target, job dlqbridge.Job) *runner {
 	}
 	// Members are read while the job runs, under a context of their own: what
 	// was handed out is finished even if the caller stops.
-	r.lineup = newLineup(c.o.Jobs.Members(context.Background(), job.ID, 0), group)
+	r.lineup = newLineup(c.o.Jobs.Members(context.WithoutCancel(ctx), job.ID, 0), group)
 	return r
 }
 
@@ -170,7 +170,7 @@ func (r *runner) into(res *Result) {
 		res.Outcomes[o] += n
 	}
 	if res.State == "" || res.State == dlqbridge.JobDone {
-		res.State, res.Reason = r.job.State, r.job.Reason
+		res.State, res.Reason = r.latest.State, r.latest.Reason
 	}
 }
 
@@ -206,7 +206,7 @@ func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor
 		if err != nil {
 			return nil, err
 		}
-		return c.runner(j, t, moved), nil
+		return c.runner(ctx, j, t, moved), nil
 	}, &res)
 	return res, err
 }

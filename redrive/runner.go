@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -19,12 +20,14 @@ type runner struct {
 	pace    *pace
 	lineup  *lineup
 	began   time.Time
+	// job is what was frozen; only latest changes.
+	job dlqbridge.Job
 	// size is how many messages go in one batch at most.
 	size        int
 	endClaiming context.CancelFunc
 
 	mu       sync.Mutex
-	job      dlqbridge.Job // as last read or written
+	latest   dlqbridge.Job // as last read or written
 	halted   halt
 	missing  bool      // the destination does not exist
 	left     bool      // a claim stayed behind
@@ -271,13 +274,13 @@ func (r *runner) progress(ctx context.Context) {
 		r.seenJob(job)
 	case errors.Is(err, dlqbridge.ErrConflict): // an operator moved it: the next gate sees
 	default:
-		r.o.Log.Warn("the job's progress could not be written", "job", job.ID, "error", err)
+		r.o.Log.WarnContext(ctx, "the job's progress could not be written", slog.String("job", job.ID), slog.Any("error", err))
 	}
 }
 
 func (r *runner) report(now time.Time) Progress {
 	p := Progress{
-		Job: r.job.ID, Destination: r.job.Destination, State: r.job.State, Reason: r.halted.reason, Selected: r.job.Selected,
+		Job: r.job.ID, Destination: r.job.Destination, State: r.latest.State, Reason: r.halted.reason, Selected: r.job.Selected,
 		Sent: r.outcomes[dlqbridge.OutcomeSent] + r.already, InDoubt: r.outcomes[dlqbridge.OutcomeInDoubt], Excluded: len(r.excluded),
 	}
 	if took := now.Sub(r.began).Seconds(); took > 0 {
@@ -288,7 +291,7 @@ func (r *runner) report(now time.Time) Progress {
 
 // counted is the job with its numbers of now.
 func (r *runner) counted() dlqbridge.Job {
-	job := r.job
+	job := r.latest
 	job.Sent = r.outcomes[dlqbridge.OutcomeSent] + r.already
 	job.InDoubt = r.outcomes[dlqbridge.OutcomeInDoubt]
 	job.Excluded = len(r.excluded)
@@ -299,8 +302,8 @@ func (r *runner) counted() dlqbridge.Job {
 func (r *runner) seenJob(job dlqbridge.Job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if job.Version > r.job.Version {
-		r.job = job
+	if job.Version > r.latest.Version {
+		r.latest = job
 	}
 }
 

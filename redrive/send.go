@@ -30,8 +30,8 @@ func cut(items []item, count int, facts dlqbridge.DestinationFacts) [][]item {
 }
 
 // send takes a piece through claim, journal, send and note, and returns the ids
-// that were not sent for a reason of their own. ctx ends when claiming must
-// stop; what is claimed by then is brought to an end.
+// that were not sent for a reason of their own. When ctx ends nothing more is
+// claimed; what is claimed by then is brought to an end.
 //
 // Crash before the request: the journalled batch has no note and is in doubt
 // although nothing went out; only evidence or a person says so. Crash after it:

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -119,7 +120,7 @@ func (w *world) count(s dlqbridge.Status) int {
 // process is one running dlqbridge: every call goes through its gate, where it
 // can be killed. A killed process changes nothing any more.
 type process struct {
-	*world
+	w     *world
 	mu    sync.Mutex
 	calls int
 	ops   []string
@@ -205,10 +206,10 @@ func all(n int, err error) []error {
 
 func (p *process) Put(_ context.Context, items []dlqbridge.Evidence) []error {
 	err := p.call("put", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
 		for _, e := range items {
-			p.keep(e.Record, e.Item)
+			p.w.keep(e.Record, e.Item)
 		}
 		return nil
 	})
@@ -236,12 +237,12 @@ func (w *world) keep(id string, it dlqbridge.Item) {
 
 func (p *process) PutDoubt(_ context.Context, id string, s dlqbridge.Send) error {
 	return p.call("doubt", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
-		if _, ok := p.world.sends[id][s.N]; ok {
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		if _, ok := p.w.sends[id][s.N]; ok {
 			return dlqbridge.ErrExists
 		}
-		p.keep(id, s)
+		p.w.keep(id, s)
 		return nil
 	})
 }
@@ -253,10 +254,10 @@ func (p *process) Create(context.Context, []dlqbridge.Control) []dlqbridge.Creat
 func (p *process) Move(_ context.Context, steps []dlqbridge.Step) []error {
 	out := make([]error, len(steps))
 	err := p.call("move", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
 		for i, s := range steps {
-			out[i] = p.world.move(s)
+			out[i] = p.w.move(s)
 		}
 		return nil
 	})
@@ -294,7 +295,7 @@ func (w *world) move(s dlqbridge.Step) error {
 
 func (p *process) Read(_ context.Context, ids []string) (out map[string]dlqbridge.Control, err error) {
 	err = p.call("read", func() error {
-		out = p.world.read(ids)
+		out = p.w.read(ids)
 		return nil
 	})
 	return out, err
@@ -318,10 +319,10 @@ func (p *process) Case(context.Context, string) (dlqbridge.Case, error) {
 
 func (p *process) Payload(_ context.Context, id, arrival string) (out dlqbridge.Payload, err error) {
 	err = p.call("payload", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
 		var ok bool
-		if out, ok = p.world.payloads[id+"/"+arrival]; !ok {
+		if out, ok = p.w.payloads[id+"/"+arrival]; !ok {
 			return dlqbridge.ErrNotFound
 		}
 		return nil
@@ -332,10 +333,10 @@ func (p *process) Payload(_ context.Context, id, arrival string) (out dlqbridge.
 func (p *process) Payloads(_ context.Context, arrivals map[string]string) (map[string]dlqbridge.Payload, error) {
 	out := map[string]dlqbridge.Payload{}
 	err := p.call("payloads", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
 		for id, a := range arrivals {
-			if v, ok := p.world.payloads[id+"/"+a]; ok {
+			if v, ok := p.w.payloads[id+"/"+a]; ok {
 				out[id] = v
 			}
 		}
@@ -347,10 +348,10 @@ func (p *process) Payloads(_ context.Context, arrivals map[string]string) (map[s
 func (p *process) Sends(_ context.Context, ns map[string]int) (map[string]dlqbridge.Send, error) {
 	out := map[string]dlqbridge.Send{}
 	err := p.call("sends", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
 		for id, n := range ns {
-			if s, ok := p.world.sends[id][n]; ok {
+			if s, ok := p.w.sends[id][n]; ok {
 				out[id] = s
 			}
 		}
@@ -363,10 +364,10 @@ func (p *process) List(_ context.Context, f dlqbridge.Filter) iter.Seq2[dlqbridg
 	return func(yield func(dlqbridge.Listed, error) bool) {
 		var found []dlqbridge.Control
 		err := p.call("list", func() error {
-			p.world.mu.Lock()
-			defer p.world.mu.Unlock()
-			if found = p.world.index; found == nil {
-				found = slices.Collect(maps.Values(p.world.controls))
+			p.w.mu.Lock()
+			defer p.w.mu.Unlock()
+			if found = p.w.index; found == nil {
+				found = slices.Collect(maps.Values(p.w.controls))
 			}
 			return nil
 		})
@@ -385,15 +386,15 @@ func (p *process) List(_ context.Context, f dlqbridge.Filter) iter.Seq2[dlqbridg
 
 func (p *process) Take(_ context.Context, l dlqbridge.Lease) (previous dlqbridge.Lease, err error) {
 	err = p.call("take", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
-		have := p.world.leases[l.Destination]
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		have := p.w.leases[l.Destination]
 		if have.Token != "" && have.Token != l.Token && have.Until.After(time.Now()) {
 			return &dlqbridge.LeaseHeldError{Destination: l.Destination, Job: have.Job, Holder: have.Holder, Until: have.Until}
 		}
 		previous = have
 		l.Batches, l.NextFree = maps.Clone(have.Batches), have.NextFree
-		p.world.leases[l.Destination] = l
+		p.w.leases[l.Destination] = l
 		return nil
 	})
 	return previous, err
@@ -401,67 +402,67 @@ func (p *process) Take(_ context.Context, l dlqbridge.Lease) (previous dlqbridge
 
 func (p *process) Keep(_ context.Context, l dlqbridge.Lease) error {
 	return p.call("keep", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
-		if p.world.leases[l.Destination].Token != l.Token {
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		if p.w.leases[l.Destination].Token != l.Token {
 			return dlqbridge.ErrConflict
 		}
 		if len(l.Batches) > dlqbridge.MaxOpenBatches {
 			panic("more open batches than a lease can hold")
 		}
 		l.Batches = maps.Clone(l.Batches)
-		p.world.leases[l.Destination] = l
+		p.w.leases[l.Destination] = l
 		return nil
 	})
 }
 
 func (p *process) Release(_ context.Context, l dlqbridge.Lease) error {
 	return p.call("release", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
-		have := p.world.leases[l.Destination]
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		have := p.w.leases[l.Destination]
 		if have.Token != l.Token {
 			return nil
 		}
 		have.Token, have.Until = "", time.Time{}
-		p.world.leases[l.Destination] = have
+		p.w.leases[l.Destination] = have
 		return nil
 	})
 }
 
 func (p *process) Lease(_ context.Context, d string) (dlqbridge.Lease, error) {
-	p.world.mu.Lock()
-	defer p.world.mu.Unlock()
-	return p.world.leases[d], nil
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	return p.w.leases[d], nil
 }
 
 func (p *process) CreateJob(_ context.Context, j dlqbridge.Job, m []dlqbridge.Member) error {
 	return p.call("create-job", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
-		p.world.jobs[j.ID], p.world.members[j.ID] = j, m
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		p.w.jobs[j.ID], p.w.members[j.ID] = j, m
 		return nil
 	})
 }
 
 func (p *process) MoveJob(_ context.Context, j dlqbridge.Job) error {
 	return p.call("move-job", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
-		if p.world.jobs[j.ID].Version != j.Version-1 {
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		if p.w.jobs[j.ID].Version != j.Version-1 {
 			return dlqbridge.ErrConflict
 		}
-		p.world.jobs[j.ID] = j
+		p.w.jobs[j.ID] = j
 		return nil
 	})
 }
 
 func (p *process) Job(_ context.Context, id string) (j dlqbridge.Job, err error) {
 	err = p.call("job", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
 		var ok bool
-		if j, ok = p.world.jobs[id]; !ok {
+		if j, ok = p.w.jobs[id]; !ok {
 			return dlqbridge.ErrNotFound
 		}
 		return nil
@@ -475,9 +476,9 @@ func (p *process) Members(_ context.Context, job string, from int) iter.Seq2[dlq
 	return func(yield func(dlqbridge.Member, error) bool) {
 		var list []dlqbridge.Member
 		err := p.call("members", func() error {
-			p.world.mu.Lock()
-			defer p.world.mu.Unlock()
-			list = p.world.members[job]
+			p.w.mu.Lock()
+			defer p.w.mu.Unlock()
+			list = p.w.members[job]
 			return nil
 		})
 		if err != nil {
@@ -493,9 +494,9 @@ func (p *process) Members(_ context.Context, job string, from int) iter.Seq2[dlq
 }
 
 func (p *process) AddHold(_ context.Context, h dlqbridge.Hold) error {
-	p.world.mu.Lock()
-	defer p.world.mu.Unlock()
-	p.world.holds = append(p.world.holds, h)
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.w.holds = append(p.w.holds, h)
 	return nil
 }
 
@@ -503,9 +504,9 @@ func (p *process) RemoveHold(context.Context, string) error { return nil }
 
 func (p *process) ListHolds(context.Context) (h []dlqbridge.Hold, err error) {
 	err = p.call("holds", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
-		h = slices.Clone(p.world.holds)
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		h = slices.Clone(p.w.holds)
 		return nil
 	})
 	return h, err
@@ -513,10 +514,10 @@ func (p *process) ListHolds(context.Context) (h []dlqbridge.Hold, err error) {
 
 func (p *process) Look(_ context.Context, ids []string, job string) (v dlqbridge.View, err error) {
 	err = p.call("look", func() error {
-		v.Controls = p.world.read(ids)
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
-		v.Job, v.Holds = p.world.jobs[job], slices.Clone(p.world.holds)
+		v.Controls = p.w.read(ids)
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		v.Job, v.Holds = p.w.jobs[job], slices.Clone(p.w.holds)
 		return nil
 	})
 	return v, err
@@ -526,10 +527,10 @@ func (p *process) Look(_ context.Context, ids []string, job string) (v dlqbridge
 func (p *process) Judge(_ context.Context, asks []redrive.Ask) []redrive.Judgement {
 	out := make([]redrive.Judgement, len(asks))
 	err := p.call("judge", func() error {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
 		for i, a := range asks {
-			out[i] = p.world.judge(a)
+			out[i] = p.w.judge(a)
 		}
 		return nil
 	})
@@ -569,7 +570,7 @@ func (w *world) judge(a redrive.Ask) redrive.Judgement {
 		At: time.Now(), Folded: folded, RepeatSafe: k.repeatSafe, RunningUntil: k.running, CompletedBy: k.completed,
 		Task: dlqbridge.Task{TaskID: c.TaskID, IdempotencyKey: "idem-" + c.ID},
 	}
-	x.Name = dlqbridge.Fingerprint(c.ID, fmt.Sprint(c.Version), string(effect), dlqbridge.FormatTime(time.Now()))
+	x.Name = dlqbridge.Fingerprint(c.ID, strconv.Itoa(c.Version), string(effect), dlqbridge.FormatTime(time.Now()))
 	d := dlqbridge.Decide(dlqbridge.DecisionInput{
 		Completed: k.completed != nil, Policy: policy, Approved: len(approvers) > 1, Effect: folded, RepeatSafe: k.repeatSafe,
 		Expired: k.expired, Resumable: k.resumable, Redrives: c.Redrives, Fixed: fix != "",
@@ -732,7 +733,7 @@ var (
 // start makes a process and its controller; change may alter both.
 func (w *world) start(t testing.TB, change func(*process, *redrive.Options)) (*process, *redrive.Controller) {
 	t.Helper()
-	p := &process{world: w}
+	p := &process{w: w}
 	o := redrive.Options{
 		Index: p, Controls: p, Cases: p, Evidence: p, Leases: p, Jobs: p, Holds: p, Gate: p, Payloads: p, Judge: p,
 		Destination: func(_ context.Context, _, urn string) (dlqbridge.Destination, error) {
