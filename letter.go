@@ -61,12 +61,16 @@ type DeadLetters interface {
 	// Hide hides letters for d from now, at most as long as the provider
 	// allows from their receive; 0 gives them back at once. By position.
 	Hide(ctx context.Context, letters []Letter, d time.Duration) []error
-	// Depth reads the place's counters, which are approximate.
+	// Depth reads the place's counters, which are approximate; a provider
+	// without counters answers Depth.Unknown.
 	Depth(ctx context.Context) (Depth, error)
 }
 
 // Depth is how many messages a place holds, by the provider's own counters.
 type Depth struct {
+	// Unknown: the provider has no counters to ask (Pub/Sub); all numbers are
+	// zero and mean nothing. Only a longer silence shows that it is empty.
+	Unknown                    bool
 	Visible, InFlight, Delayed int64
 	// InFlightLimit is the most the provider lets be in flight; 0 is unknown.
 	InFlightLimit int64
@@ -81,8 +85,10 @@ type Destination interface {
 	// keep their meaning.
 	Facts(ctx context.Context) (DestinationFacts, error)
 	// Send sends a batch that Facts' limits allow (at most BatchCount messages
-	// and BatchBytes bytes) in exactly one request and answers by position.
-	// It tries nothing again, except what the provider is sure to deduplicate.
+	// and BatchBytes bytes) in exactly one request and answers by position; a
+	// provider that takes one ordering key per request (Pub/Sub) gets one for
+	// each key. It tries nothing again, except what the provider is sure to
+	// deduplicate.
 	Send(ctx context.Context, batch []Outgoing) []SendResult
 }
 
@@ -100,6 +106,10 @@ type DestinationFacts struct {
 	MaxReceives int
 	// DeadLetterPlace is where the source's failures go; empty if nowhere.
 	DeadLetterPlace string
+	// Receivers are the subscriptions that would each get a copy of what is
+	// sent, by name; more than one is a fan-out. Nil where a message has one
+	// place to be (SQS); empty where nobody would get it.
+	Receivers []string
 }
 
 // Outgoing is one message to send.
