@@ -14,6 +14,11 @@ import (
 // MarkName is the one attribute we add to what we send.
 const MarkName = "agent.redrive"
 
+// MarkToName goes along with the mark on Pub/Sub: the short name of the
+// subscription that the message is meant for, so that the filters of
+// subscriptions can tell it apart.
+const MarkToName = "agent.redrive.to"
+
 // Attribute is one user attribute, kept as the provider handed it over.
 type Attribute struct {
 	Name string
@@ -81,7 +86,7 @@ func (p Payload) Size() int {
 // group key, without our own mark, so that a letter that comes back after a
 // redrive hashes like the one that was sent.
 func (p Payload) Hash() string {
-	sum := sha256.Sum256(p.Without(MarkName).Encode())
+	sum := sha256.Sum256(p.Without(MarkName).Without(MarkToName).Encode())
 	return hex.EncodeToString(sum[:])
 }
 

@@ -26,7 +26,7 @@ func TestPayloadRoundTrip(t *testing.T) {
 
 func TestPayloadHashIgnoresOnlyOurMark(t *testing.T) {
 	p := Payload{Body: []byte("b"), Attributes: []Attribute{{"a", "String", []byte("1")}}}
-	marked := p.With(Attribute{MarkName, "String", []byte("{}")})
+	marked := p.With(Attribute{MarkName, "String", []byte("{}")}).With(Attribute{MarkToName, "String", []byte("billing")})
 	if marked.Hash() != p.Hash() {
 		t.Error("the mark changes the hash")
 	}
