@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/awsdynamodb"
+	"github.com/dlqbridge/dlqbridge/localstack"
 )
 
 type planDoc struct {
@@ -189,6 +193,53 @@ func TestJobsAreNamedAndControlled(t *testing.T) {
 		}
 		if r := document[refused](b, 1, "redrive", "status", "j_nothere"); r.Error.Code != "not_found" {
 			t.Errorf("status: %+v", r)
+		}
+	})
+}
+
+func TestWaitingTellsHowItEnded(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		b.tasks(intent, nil, "t-1", "t-2")
+		// One worker finishes at once, the other is never heard of again.
+		b.ledger("t-1", "task", with(intent, row{"status": "completed", "redrive_n": 1, "run_id": "run-2", "updated_at": time.Now().Add(time.Minute)}))
+		run := append([]string{"redrive", "run", "--cause", "timeout", "--wait"}, fixed...)
+		r := document[runDoc](b, 3, run...)
+		if r.Outcomes["unconfirmed"]+r.Outcomes["completed"] < 1 || r.Outcomes["sent"] != 0 {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
+func TestDestinationInUseIsSaid(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		b.tasks(intent, nil, "t-1")
+		store, err := awsdynamodb.New(awsdynamodb.Options{Client: b.tables, Records: "dlqbridge-records", Payloads: "dlqbridge-payloads"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Take(b.t.Context(), dlqbridge.Lease{
+			Destination: "arn:aws:sqs:us-east-1:000000000000:orders", Job: "j_other", Holder: "bob@laptop", Token: "x", Until: time.Now().Add(time.Hour), SendDeadline: time.Second,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		r := document[refused](b, 1, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...)
+		if r.Error.Code != "lease_held" || !strings.Contains(r.Error.Message, "bob@laptop") || !strings.Contains(r.Error.Message, "j_other") {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
+// C75: credentials that expire in the middle cost time and nothing else.
+func TestC75ExpiredCredentialsAreWaitedOut(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		b.tasks(intent, nil, "t-1", "t-2", "t-3")
+		for service, code := range map[string]string{"sqs": "ExpiredToken", "dynamodb": "ExpiredTokenException"} {
+			if _, err := b.cloud.AddFault(localstack.Fault{Service: service, Skip: 4, Times: 2, Do: "error", Code: code, Status: 403}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := document[runDoc](b, 0, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...); r.Sent != 3 {
+			t.Errorf("got %+v", r)
 		}
 	})
 }

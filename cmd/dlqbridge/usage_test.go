@@ -43,6 +43,16 @@ func TestWrongWordsAreUsageErrors(t *testing.T) {
 	})
 }
 
+func TestUsageErrorsAreDocumentsToo(t *testing.T) {
+	inBubble(t, oneRoute, nil, func(b *bench) {
+		for _, line := range []string{"records list --foo", "records lst", "redrive run", "triage reject r_x --reason x", "hold add"} {
+			if r := document[refused](b, 2, strings.Fields(line)...); r.Error.Code != "usage" || r.Error.Message == "" {
+				t.Errorf("%s: %+v", line, r)
+			}
+		}
+	})
+}
+
 func TestEachCommandTeaches(t *testing.T) {
 	inBubble(t, oneRoute, nil, func(b *bench) {
 		for _, line := range []string{

@@ -76,6 +76,9 @@ func (p *Program) Run(ctx context.Context) int {
 	root.SetOut(out)
 	root.SetErr(p.Stderr)
 	err := root.ExecuteContext(ctx)
+	if err != nil && wantsJSON(p.Args) {
+		p.session.output = "json" // a flag before -o may have stopped the reading
+	}
 	if err == nil && out.err != nil {
 		err = out.err
 	}
@@ -102,6 +105,22 @@ func (p *Program) defaults() {
 	if p.Version == "" {
 		p.Version = "development"
 	}
+}
+
+// wantsJSON says whether the arguments ask for JSON, for errors that come
+// before all flags were read.
+func wantsJSON(args []string) bool {
+	for i, a := range args {
+		switch {
+		case a == "--":
+			return false
+		case a == "-o=json", a == "-ojson", a == "--output=json":
+			return true
+		case (a == "-o" || a == "--output") && i+1 < len(args) && args[i+1] == "json":
+			return true
+		}
+	}
+	return false
 }
 
 func (p *Program) has(variable string) bool {

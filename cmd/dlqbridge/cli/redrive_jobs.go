@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+	"github.com/dlqbridge/dlqbridge/redrive"
+)
+
+func (s *session) redriveStatus() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status JOB",
+		Short: "Show one job",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b, err := s.open(cmd.Context(), nil)
+			if err != nil {
+				return err
+			}
+			j, err := b.Store.Job(cmd.Context(), args[0])
+			if err != nil {
+				return noJob(args[0], err)
+			}
+			return s.showJob(j)
+		},
+	}
+}
+
+func noJob(id string, err error) error {
+	if errors.Is(err, dlqbridge.ErrNotFound) {
+		return hinted(&missingError{"job", id}, "`dlqbridge redrive list` shows what there is")
+	}
+	return err
+}
+
+// jobDoc is a job for machines.
+type jobDoc struct {
+	ID          string             `json:"id"`
+	State       dlqbridge.JobState `json:"state"`
+	Reason      *string            `json:"reason"`
+	Cause       dlqbridge.Cause    `json:"cause"`
+	Destination string             `json:"destination"`
+	Route       *string            `json:"route"`
+	Fix         *dlqbridge.Fix     `json:"fix"`
+	By          string             `json:"by"`
+	Why         string             `json:"why"`
+	Rate        string             `json:"rate"`
+	Burst       int                `json:"burst"`
+	MaxInFlight int                `json:"maxInFlight"`
+	Created     string             `json:"created"`
+	Ended       *string            `json:"ended"`
+	Selected    int                `json:"selected"`
+	Sent        int                `json:"sent"`
+	InDoubt     int                `json:"inDoubt"`
+	Excluded    int                `json:"excluded"`
+}
+
+func jobDocument(j dlqbridge.Job) jobDoc {
+	return jobDoc{
+		ID: j.ID, State: j.State, Reason: orNull(j.Reason), Cause: j.Cause, Destination: j.Destination, Route: orNull(j.Route), Fix: j.Fix,
+		By: j.By.String(), Why: j.Why, Rate: j.Rate.String(), Burst: j.Burst, MaxInFlight: j.MaxInFlight, Created: dlqbridge.FormatTime(j.Created),
+		Ended: at(j.Ended), Selected: j.Selected, Sent: j.Sent, InDoubt: j.InDoubt, Excluded: j.Excluded,
+	}
+}
+
+func (s *session) showJob(j dlqbridge.Job) error {
+	d := jobDocument(j)
+	return s.print(d, func(out *screen.Screen) {
+		out.Printf("%s  %s", screen.Styled{Style: screen.Bold, Text: d.ID}, string(d.State))
+		if d.Reason != nil {
+			out.Printf(" (%s)", *d.Reason)
+		}
+		out.Printf("\n  cause %s to %s at %s\n", string(d.Cause), d.Destination, d.Rate)
+		out.Printf("  %d selected, %d sent, %d in doubt, %d excluded\n", d.Selected, d.Sent, d.InDoubt, d.Excluded)
+		out.Printf("  by %s on %s: %s\n", d.By, d.Created, d.Why)
+		if d.Fix != nil {
+			out.Printf("  fix %s\n", d.Fix.String())
+		}
+	})
+}
+
+func (s *session) redriveList() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List jobs, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b, err := s.open(cmd.Context(), nil)
+			if err != nil {
+				return err
+			}
+			jobs, err := b.Store.ListJobs(cmd.Context(), limit)
+			if err != nil {
+				return fmt.Errorf("list jobs: %w", err)
+			}
+			docs := []jobDoc{}
+			for _, j := range jobs {
+				docs = append(docs, jobDocument(j))
+			}
+			return s.print(map[string]any{"jobs": docs}, func(out *screen.Screen) {
+				if len(docs) == 0 {
+					out.Printf("no jobs\n")
+					return
+				}
+				table := out.NewTable("JOB", "STATE", "CAUSE", "SENT", "OF", "IN DOUBT", "EXCLUDED", "SINCE", "BY", "DESTINATION")
+				for _, d := range docs {
+					table.Row(d.ID, string(d.State), string(d.Cause), itoa(d.Sent), itoa(d.Selected), itoa(d.InDoubt), itoa(d.Excluded),
+						d.Created, d.By, d.Destination)
+				}
+				table.Flush()
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "at most this many; 0 lists all")
+	return cmd
+}
+
+func (s *session) redriveObserve() *cobra.Command {
+	var r redrive.ObserveRequest
+	cmd := &cobra.Command{
+		Use:   "observe",
+		Short: "Settle the outcomes of what was sent",
+		Long: `Looks once at all records that are being redriven: closes those whose task
+completed, ends those that nobody saw an outcome of until the end of their
+observation, and settles sends in doubt by evidence. ` + "`dlqbridge serve`" + ` does the
+same all the time; without it run this from a scheduler.`,
+		Example: "  dlqbridge redrive observe\n  dlqbridge redrive observe --job j_… -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := recordIDs(r.IDs); err != nil {
+				return err
+			}
+			_, c, err := s.controller(cmd.Context(), selection{route: r.Route})
+			if err != nil {
+				return err
+			}
+			seen, err := c.Observe(cmd.Context(), r)
+			if err != nil {
+				return err
+			}
+			if seen.Outcomes == nil {
+				seen.Outcomes = map[dlqbridge.SendOutcome]int{}
+			}
+			return s.print(seen, func(out *screen.Screen) {
+				out.Printf("completed %d, unconfirmed %d, settled as sent %d; still waiting %d (in doubt %d); authorisations lapsed %d\n",
+					seen.Outcomes[dlqbridge.OutcomeCompleted], seen.Outcomes[dlqbridge.OutcomeUnconfirmed], seen.Outcomes[dlqbridge.OutcomeSent],
+					seen.Waiting, seen.InDoubt, seen.Lapsed)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&r.Route, "route", "", "only this route")
+	cmd.Flags().StringVar(&r.Job, "job", "", "only this job")
+	cmd.Flags().StringSliceVar(&r.IDs, "record", nil, "only these records (r_…)")
+	return cmd
+}
+
+// redriveControl is pause, continue or cancel of one job.
+func (s *session) redriveControl(verb string) *cobra.Command {
+	var reason string
+	var waitFor bool
+	short := map[string]string{
+		"pause":    "Stop a job after the batches under way; continue goes on",
+		"continue": "Send what a paused job, or one whose process died, has left",
+		"cancel":   "End a job; what was not sent can be selected again",
+	}[verb]
+	cmd := &cobra.Command{
+		Use:     verb + " JOB",
+		Short:   short,
+		Example: `  dlqbridge redrive ` + verb + ` j_… --reason "payments is slow again"`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := said("--reason", reason, dlqbridge.MaxReason, true, "whoever looks at the job must know why"); err != nil {
+				return err
+			}
+			_, c, err := s.controller(cmd.Context(), selection{})
+			if err != nil {
+				return err
+			}
+			if verb == "continue" {
+				if err := s.refuseCanary(); err != nil {
+					return err
+				}
+			}
+			by, err := s.actor(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var j dlqbridge.Job
+			switch verb {
+			case "continue":
+				result, err := c.Continue(cmd.Context(), args[0], by, reason)
+				return s.finish(cmd.Context(), c, result, noJob(args[0], err), waitFor)
+			case "pause":
+				j, err = c.Pause(cmd.Context(), args[0], by, reason)
+			default:
+				j, err = c.Cancel(cmd.Context(), args[0], by, reason)
+			}
+			if err != nil {
+				return noJob(args[0], err)
+			}
+			return s.showJob(j)
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why (required)")
+	if verb == "continue" {
+		cmd.Flags().BoolVar(&waitFor, "wait", false, "wait for all outcomes")
+	}
+	return cmd
+}
