@@ -1,7 +1,6 @@
 package dlqbridge
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -9,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -85,8 +85,10 @@ func TestEveryCaseHasATest(t *testing.T) {
 				continue
 			}
 			for _, m := range caseNumber.FindAllStringSubmatch(fn.Name.Name+" "+fn.Doc.Text(), -1) {
-				var n int
-				_, _ = fmt.Sscan(m[1]+m[2], &n)
+				n, err := strconv.Atoi(m[1] + m[2])
+				if err != nil {
+					t.Fatal(err)
+				}
 				covered[n] = append(covered[n], filepath.Dir(path)+"."+fn.Name.Name)
 			}
 		}

@@ -240,8 +240,8 @@ type Testimony struct {
 	Completed    *Completion
 	RunningUntil time.Time
 	FirstAttempt time.Time
-	// SeenRedriveN is the highest redrive number that a run carried, with that
-	// run; proof that the send of that number went out.
+	// SeenRedriveN is the highest redrive number of the asking record that a run
+	// carried, with that run; proof that the send of that number went out.
 	SeenRedriveN int
 	SeenRun      string
 	Runs         int
@@ -258,7 +258,10 @@ type Question struct {
 	RunID  string
 	// IdempotencyKey is the business key, for stores that know only it.
 	IdempotencyKey string
-	Now            time.Time
+	// Record is the record that asks, empty for a letter without one: redrive
+	// numbers count per record, and a store that keeps them apart answers for it.
+	Record string
+	Now    time.Time
 }
 
 // Store is a place that holds agent context.

@@ -30,7 +30,8 @@ func (e *Enricher) ask(ctx context.Context, now time.Time, all []facts) [][]dlqb
 		}
 		asked = append(asked, i)
 		questions = append(questions, dlqbridge.Question{
-			Route: e.route.Name, TaskID: t.TaskID, RunID: t.RunID, IdempotencyKey: t.IdempotencyKey, Now: now,
+			Route: e.route.Name, TaskID: t.TaskID, RunID: t.RunID, IdempotencyKey: t.IdempotencyKey,
+			Record: all[i].control.ID, Now: now,
 		})
 	}
 	if len(questions) == 0 {

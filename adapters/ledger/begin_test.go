@@ -136,6 +136,11 @@ func TestAttemptLimitIsPerSend(t *testing.T) {
 	if a.Runs != 4 || *a.Task.Attempts != 2 || *a.Task.MaxAttempts != 2 || len(a.Failure.Attempts) != 4 || a.SeenRedriveN != 1 {
 		t.Errorf("runs %d, task %+v, failure %+v", a.Runs, a.Task, a.Failure)
 	}
+	// Numbers count per record: what this one saw proves nothing for another.
+	other := w.reader().Ask(t.Context(), []dlqbridge.Question{{TaskID: "t1", Record: "r_b", Now: w.clock.Now()}})[0]
+	if other.SeenRedriveN != 0 || other.SeenRun != "" {
+		t.Errorf("another record's redrive %d was seen in run %s", other.SeenRedriveN, other.SeenRun)
+	}
 }
 
 func TestBeginRefusesBadTasks(t *testing.T) {

@@ -34,11 +34,11 @@ func (r rows) testify(q dlqbridge.Question, maxRun time.Duration) dlqbridge.Test
 	}
 	t.Failure = r.failure()
 	t.Checkpoint = r.header.Checkpoint
-	t.SeenRedriveN, t.SeenRun = r.redriven()
+	t.SeenRedriveN, t.SeenRun = r.redriven(q.Record)
 	t.RunningUntil = r.runningUntil(q.Now, maxRun)
 	if r.header.Status == TaskCompleted {
 		t.Completed = &dlqbridge.Completion{
-			Store: StoreName, Run: r.header.RunID, At: r.header.UpdatedAt, RedriveN: r.header.RedriveN,
+			Store: StoreName, Run: r.header.RunID, At: r.header.UpdatedAt, RedriveN: r.header.redriveOf(q.Record),
 		}
 	}
 	return t
@@ -77,9 +77,9 @@ func silence(now time.Time, detail string) dlqbridge.Finding {
 
 // judge says what one row proves; false if it is no row about an effect.
 //
-// A row that shows a call without its end carries the proof system_read, not
-// nothing_found: it is a doubt that was seen, with a time, and only somebody
-// who looked at the outside world then or later can end it.
+// A row that shows a call without its end is a doubt that was seen, with a time:
+// nothing was found that ends it, and only somebody who looked at the outside
+// world then or later can.
 func (r rows) judge(s StepRow, now time.Time) (dlqbridge.Finding, bool) {
 	f := dlqbridge.Finding{Store: StoreName, Step: s.StepID, Run: s.RunID, AsOf: r.lastSign(s, now)}
 	if s.Class == EffectFree && s.Unreadable == "" {
@@ -93,7 +93,7 @@ func (r rows) judge(s StepRow, now time.Time) (dlqbridge.Finding, bool) {
 			f.Receipt = &s.Receipt
 		}
 	case s.Unreadable != "":
-		f.State, f.Proof, f.Detail = dlqbridge.EffectUnknown, dlqbridge.ProofSystemRead, s.Unreadable
+		f.State, f.Proof, f.Detail = dlqbridge.EffectUnknown, dlqbridge.ProofNothingFound, s.Unreadable
 	case s.Status == StepPlanned && r.header != nil && r.header.IntentBeforeCall:
 		// Read now, so it speaks for now: had it been begun, the row would say so.
 		f.State, f.Proof, f.AsOf, f.Detail = dlqbridge.EffectNone, dlqbridge.ProofNotStarted, now, string(s.Status)
@@ -102,7 +102,7 @@ func (r rows) judge(s StepRow, now time.Time) (dlqbridge.Finding, bool) {
 	case failed && s.NothingChanged:
 		f.State, f.Proof, f.Detail = dlqbridge.EffectNone, dlqbridge.ProofSystemRead, fmt.Sprintf("%s, the tool says that nothing changed", s.Status)
 	default:
-		f.State, f.Proof, f.Detail = dlqbridge.EffectUnknown, dlqbridge.ProofSystemRead, doubt(s)
+		f.State, f.Proof, f.Detail = dlqbridge.EffectUnknown, dlqbridge.ProofNothingFound, doubt(s)
 	}
 	return f, true
 }
@@ -177,19 +177,25 @@ func (r rows) mayBeRunningWithoutEnd(now time.Time) bool {
 	return !r.header.over() && r.header.LeaseUntil.IsZero() && r.lastActivity(now).IsZero()
 }
 
-// redriven is the highest redrive number that a run carried, and that run if
-// it is the latest one.
-func (r rows) redriven() (n int, run string) {
-	n, run = r.header.RedriveN, r.header.RunID
-	for _, s := range r.header.Redrives {
-		if s.N > n {
-			n, run = s.N, ""
-		}
+// redriven is the highest redrive number of the record that a run carried, and
+// that run if it is the latest one.
+func (r rows) redriven(record string) (n int, run string) {
+	if n = r.header.redriveOf(record); n > 0 {
+		run = r.header.RunID
 	}
-	if n == 0 {
-		return 0, ""
+	if s := r.header.Redrives[record]; s.N > n {
+		return s.N, ""
 	}
 	return n, run
+}
+
+// redriveOf is the redrive number that the latest run carried, 0 if it was
+// another record's. Plain writers name no record, so theirs is taken for any.
+func (h Header) redriveOf(record string) int {
+	if h.RedriveRecord != "" && h.RedriveRecord != record {
+		return 0
+	}
+	return h.RedriveN
 }
 
 // runs counts the runs that left a trace.

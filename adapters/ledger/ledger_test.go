@@ -94,7 +94,7 @@ func (w *world) reader(change ...func(*ledger.ReaderOptions)) *ledger.Reader {
 // ask asks for one task, now.
 func (w *world) ask(task string) dlqbridge.Testimony {
 	w.t.Helper()
-	return w.reader().Ask(w.t.Context(), []dlqbridge.Question{{TaskID: task, Now: w.clock.Now()}})[0]
+	return w.reader().Ask(w.t.Context(), []dlqbridge.Question{{TaskID: task, Record: "r_a", Now: w.clock.Now()}})[0]
 }
 
 // fold is the effect that follows from the ledger alone, once no run can be
