@@ -84,7 +84,7 @@ func (k *Kit) Begin(ctx context.Context, t Task) (*Run, error) {
 		return nil, fmt.Errorf("begin: %w: %w", dlqbridge.ErrInvalid, err)
 	}
 	for range beginTries {
-		items, err := queryTask(ctx, k.o.Client, k.o.Table, t.Prefix+t.ID)
+		items, err := queryTask(ctx, k.o.Client, k.table.retry, k.o.Table, t.Prefix+t.ID)
 		if err != nil {
 			return nil, fmt.Errorf("begin %s: %w", t.ID, err)
 		}

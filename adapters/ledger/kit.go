@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"time"
-
-	"github.com/dlqbridge/dlqbridge/adapters/awserr"
 )
 
 // Defaults of Options, each with its reason.
@@ -98,7 +96,7 @@ func NewKit(o Options) (*Kit, error) {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the default clock
 	}
-	return &Kit{o: o, table: table{client: o.Client, name: o.Table, retry: awserr.Policy{}}}, nil
+	return &Kit{o: o, table: table{client: o.Client, name: o.Table, retry: retryPolicy(o.Client)}}, nil
 }
 
 func setDefault(d *time.Duration, to time.Duration) {

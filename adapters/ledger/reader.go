@@ -56,7 +56,8 @@ type RouteOptions struct {
 
 // Reader reads the ledger as a store of findings. It may be used concurrently.
 type Reader struct {
-	o ReaderOptions
+	o     ReaderOptions
+	retry awserr.Policy
 }
 
 var _ dlqbridge.Store = (*Reader)(nil)
@@ -75,7 +76,7 @@ func NewReader(o ReaderOptions) (*Reader, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}
-	return &Reader{o}, nil
+	return &Reader{o, retryPolicy(o.Client)}, nil
 }
 
 // Name implements dlqbridge.Store.
@@ -131,7 +132,7 @@ func (r *Reader) read(ctx context.Context, route, task string) (found rows, unav
 	}
 	bounded, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
-	items, err := queryTask(bounded, r.o.Client, r.o.Table, key)
+	items, err := queryTask(bounded, r.o.Client, r.retry, r.o.Table, key)
 	switch {
 	case err == nil:
 		return decodeRows(items), ""
@@ -162,7 +163,7 @@ func (r *Reader) meaning(err error) string {
 
 // queryTask reads all rows of a task, consistently: what was written before
 // the letter died must be seen.
-func queryTask(ctx context.Context, client Querier, table, key string) ([]map[string]types.AttributeValue, error) {
+func queryTask(ctx context.Context, client Querier, retry awserr.Policy, table, key string) ([]map[string]types.AttributeValue, error) {
 	var items []map[string]types.AttributeValue
 	in := &dynamodb.QueryInput{
 		TableName:                 aws.String(table),
@@ -171,9 +172,10 @@ func queryTask(ctx context.Context, client Querier, table, key string) ([]map[st
 		ExpressionAttributeNames:  map[string]string{"#k": KeyTask},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":k": str(key)},
 	}
+	retry.Repeatable = true // a read
 	for {
 		var out *dynamodb.QueryOutput
-		err := awserr.Retry(ctx, awserr.Policy{Repeatable: true}, func(ctx context.Context) error {
+		err := awserr.Retry(ctx, retry, func(ctx context.Context) error {
 			var err error
 			out, err = client.Query(ctx, in)
 			return awserr.Wrap(err)
@@ -187,4 +189,14 @@ func queryTask(ctx context.Context, client Querier, table, key string) ([]map[st
 		}
 		in.ExclusiveStartKey = out.LastEvaluatedKey
 	}
+}
+
+// retryPolicy is how calls are tried again. Credentials that expire are asked
+// for anew where the client says where it has them from, as the SDK's does.
+func retryPolicy(client any) awserr.Policy {
+	c, ok := client.(interface{ Options() dynamodb.Options })
+	if !ok {
+		return awserr.Policy{}
+	}
+	return awserr.Policy{Renew: awserr.Renew(c.Options().Credentials)}
 }
