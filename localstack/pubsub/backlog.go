@@ -200,11 +200,12 @@ func (sub *subscription) release(d *delivery) {
 // acknowledge is done with a message. One of an ordering key counts only when
 // those before it do (page "Order messages").
 func (sub *subscription) acknowledge(d *delivery) {
+	l := d.lane // finishing forgets it
 	sub.done.add(d.ack)
 	sub.release(d)
 	d.state = early
-	sub.shorten(d.lane)
-	sub.settle(d.lane)
+	sub.shorten(l)
+	sub.settle(l)
 }
 
 // shorten takes what is acknowledged off the front of a lane.
@@ -248,6 +249,7 @@ func (sub *subscription) trim() {
 func (sub *subscription) fail(d *delivery, at time.Time) {
 	l := d.lane
 	sub.release(d)
+	d.state = waiting
 	d.failures++
 	position := slices.Index(l.items, d)
 	if policy := sub.config.GetDeadLetterPolicy(); policy != nil {
