@@ -293,3 +293,49 @@ func TestTakeoverWaitsForTheLease(t *testing.T) {
 		}
 	})
 }
+
+// Killed again and again, also while taking over, and continued or run anew.
+func TestKilledAgainAndAgain(t *testing.T) {
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 60
+	}
+	for seed := range seeds {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		kind := killKinds[rng.IntN(len(killKinds))]
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.queues[orders] = newQueue(orders, kind.fifo)
+			for i := range 12 {
+				w.add(fmt.Sprintf("r_%03d", i), func(_ *dlqbridge.Control, p *dlqbridge.Payload) {
+					if kind.fifo {
+						p.GroupKey = string(rune('a' + i%3))
+					}
+				})
+			}
+			kind.setup(w)
+			small := func(_ *process, o *redrive.Options) { o.Burst = 8 }
+			for range 1 + rng.IntN(4) {
+				ctx, cancel := context.WithCancel(t.Context())
+				p, c := w.start(t, small)
+				p.killAt, p.after, p.kill = 1+rng.IntN(45), rng.IntN(2) == 0, cancel
+				if id := w.leases[orders].Job; id != "" && rng.IntN(2) == 0 {
+					_, _ = c.Continue(ctx, id, alice, "")
+				} else {
+					_, _ = c.Run(ctx, request())
+				}
+				cancel()
+				time.Sleep(time.Duration(rng.IntN(40)) * time.Second)
+			}
+			time.Sleep(31 * time.Second)
+			_, c := w.start(t, small)
+			if _, err := c.Run(t.Context(), request()); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			d := w.account(t, fmt.Sprintf("seed %d, %s", seed, kind.name))
+			if d.marked > 0 && (kind.fifo || !kind.copies) {
+				t.Errorf("seed %d, %s: copies where none may be", seed, kind.name)
+			}
+		})
+	}
+}
