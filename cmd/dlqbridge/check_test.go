@@ -60,8 +60,10 @@ func TestCheckFinds(t *testing.T) {
 		}, "warning", "keeps a message for 4d from its first send, the source for 4d"},
 		"no dead-letter queue": {strings.Replace(oneRoute, "orders-dlq", "oders-dlq", 1), nil, "error", "oders-dlq: the dead-letter queue does not exist"},
 		"no source queue":      {strings.Replace(oneRoute, "source_queue: orders", "source_queue: oders", 1), nil, "error", "oders: the source queue does not exist"},
-		"FIFO and standard": {strings.Replace(oneRoute, "source_queue: orders", "source_queue: jobs.fifo", 1), func(b *bench) { b.pair("jobs.fifo") },
-			"error", "jobs.fifo is FIFO and orders-dlq is standard"},
+		"FIFO and standard": {
+			strings.Replace(oneRoute, "source_queue: orders", "source_queue: jobs.fifo", 1), func(b *bench) { b.pair("jobs.fifo") },
+			"error", "jobs.fifo is FIFO and orders-dlq is standard",
+		},
 		"the source dead-letters elsewhere": {oneRoute, func(b *bench) {
 			queue(b, "other-dlq", nil)
 			b.attributes("orders", policy("other-dlq"))

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -56,14 +57,10 @@ var (
 	undo     = decided{"confirmed", "confirmed", "compensate", "awaiting_operational_decision", "effect_confirmed", false}
 )
 
-func with(base row, more row) row {
+func with(base, more row) row {
 	out := row{}
-	for k, v := range base {
-		out[k] = v
-	}
-	for k, v := range more {
-		out[k] = v
-	}
+	maps.Copy(out, base)
+	maps.Copy(out, more)
 	return out
 }
 
@@ -97,9 +94,11 @@ func decisions(now time.Time) []decisionCase {
 		{section: "5", name: "a status that nobody knows", route: "ledger", facts: timeout, header: intent, steps: map[string]row{charge: step("burning", nil)}, want: unknown()},
 		{section: "5", name: "a step that changes nothing is not folded", route: "ledger", facts: timeout, header: intent, steps: map[string]row{"step#0001#read": step("started", row{"effect_class": "none"})}, want: retry},
 		{section: "5", name: "confirmed in one run, planned in another", route: "ledger", facts: timeout, header: intent, steps: map[string]row{
-			"run#run-1#0003#charge": receipt, "run#run-2#0003#charge": step("planned", row{"run_id": "run-2"})}, want: undo},
+			"run#run-1#0003#charge": receipt, "run#run-2#0003#charge": step("planned", row{"run_id": "run-2"}),
+		}, want: undo},
 		{section: "5", name: "confirmed in one step, unknown in another", route: "ledger", facts: timeout, header: intent, steps: map[string]row{
-			charge: receipt, "step#0004#mail": step("started", nil)}, want: unknown()},
+			charge: receipt, "step#0004#mail": step("started", nil),
+		}, want: unknown()},
 		{section: "5", name: "a run may still be going: lease", route: "ledger", facts: timeout, header: with(intent, row{"status": "running", "lease_until": now.Add(time.Hour)}), want: unknown()},
 		{section: "5", name: "a run may still be going: no lease, within max_run", route: "ledger", facts: timeout, header: with(intent, row{"status": "running", "updated_at": now}), want: unknown()},
 		{section: "5", name: "a run whose lease is over is not going", route: "ledger", facts: timeout, header: with(intent, row{"status": "running", "lease_until": now.Add(-time.Hour), "updated_at": now.Add(-2 * time.Hour)}), want: retry},
@@ -112,35 +111,49 @@ func decisions(now time.Time) []decisionCase {
 		{section: "5", name: "effects idempotent, key, inside the window", route: "idem", facts: with(timeout, row{"idem": "k-1"}), want: decided{"unknown", "unknown", "retry", "classified", "retryable", true}},
 		{section: "5", name: "effects idempotent without a key", route: "idem", facts: timeout, want: unknown()},
 		{section: "5", name: "effects idempotent, outside the window", route: "idem", facts: with(timeout, row{"idem": "k-2"}), old: true, want: unknown()},
-		{section: "5", name: "effects idempotent, confirmed: repeating is safe", route: "idem", facts: with(timeout, row{"idem": "k-3"}), header: intent, steps: map[string]row{charge: receipt},
-			want: decided{"confirmed", "confirmed", "retry", "classified", "retryable", true}},
+		{
+			section: "5", name: "effects idempotent, confirmed: repeating is safe", route: "idem", facts: with(timeout, row{"idem": "k-3"}), header: intent, steps: map[string]row{charge: receipt},
+			want: decided{"confirmed", "confirmed", "retry", "classified", "retryable", true},
+		},
 		// Section 5, a worker's word.
 		{section: "5", name: "a trusted worker about its only run", route: "trust", facts: with(timeout, row{"effect": "none_confirmed", "run": "run-1", "n": 1}), worker: true, want: retry},
 		{section: "5", name: "a trusted worker, but other runs may have been", route: "trust", facts: with(timeout, row{"effect": "none_confirmed", "run": "run-3", "n": 3}), worker: true, want: unknown()},
 		{section: "5", name: "a worker's word on a letter that the broker moved", route: "trust", facts: with(timeout, row{"effect": "none_confirmed", "run": "run-1", "n": 1}), want: unknown()},
 		{section: "5", name: "a worker's word on a route that trusts none", route: "silent", facts: with(timeout, row{"effect": "none_confirmed", "run": "run-1", "n": 1}), worker: true, want: unknown()},
 		// Section 7, in its order.
-		{section: "7.0", name: "a store shows that the task completed", route: "ledger", facts: timeout, header: with(intent, row{"status": "completed"}), steps: map[string]row{charge: receipt},
-			want: decided{"confirmed", "confirmed", "none", "completed", "task_completed", false}},
+		{
+			section: "7.0", name: "a store shows that the task completed", route: "ledger", facts: timeout, header: with(intent, row{"status": "completed"}), steps: map[string]row{charge: receipt},
+			want: decided{"confirmed", "confirmed", "none", "completed", "task_completed", false},
+		},
 		{section: "7.1", name: "critical", route: "ledger", facts: cause("critical"), header: intent, want: decided{"none_confirmed", "none_confirmed", "human_review", "incident_open", "critical", false}},
 		{section: "7.2", name: "unknown beats expired", route: "ledger", facts: with(timeout, row{"vu": now.Add(-time.Hour).Format(time.RFC3339)}), want: unknown()},
 		{section: "7.3", name: "confirmed beats expired", route: "ledger", facts: with(timeout, row{"vu": now.Add(-time.Hour).Format(time.RFC3339)}), header: intent, steps: map[string]row{charge: receipt}, want: undo},
-		{section: "7.4", name: "past valid_until", route: "ledger", facts: with(timeout, row{"vu": now.Add(-time.Hour).Format(time.RFC3339)}), header: intent,
-			want: decided{"none_confirmed", "none_confirmed", "reject", "awaiting_operational_decision", "expired", false}},
-		{section: "7.5", name: "checkpoint on a route with a resume contract", route: "resume", facts: timeout, header: covered, steps: map[string]row{charge: receipt},
-			want: decided{"confirmed", "none_confirmed", "resume", "classified", "checkpoint", false}},
+		{
+			section: "7.4", name: "past valid_until", route: "ledger", facts: with(timeout, row{"vu": now.Add(-time.Hour).Format(time.RFC3339)}), header: intent,
+			want: decided{"none_confirmed", "none_confirmed", "reject", "awaiting_operational_decision", "expired", false},
+		},
+		{
+			section: "7.5", name: "checkpoint on a route with a resume contract", route: "resume", facts: timeout, header: covered, steps: map[string]row{charge: receipt},
+			want: decided{"confirmed", "none_confirmed", "resume", "classified", "checkpoint", false},
+		},
 		{section: "7.5", name: "a checkpoint does not cover what came after it", route: "resume", facts: timeout, header: covered, steps: map[string]row{charge: receipt, "step#0004#mail": step("started", row{"step_id": "0004#mail"})}, want: unknown()},
-		{section: "7.6", name: "covered, but no resume possible", route: "ledger", facts: timeout, header: covered, steps: map[string]row{charge: receipt},
-			want: decided{"confirmed", "none_confirmed", "human_review", "under_investigation", "covered_effect_without_resume", false}},
+		{
+			section: "7.6", name: "covered, but no resume possible", route: "ledger", facts: timeout, header: covered, steps: map[string]row{charge: receipt},
+			want: decided{"confirmed", "none_confirmed", "human_review", "under_investigation", "covered_effect_without_resume", false},
+		},
 		{section: "7.7", name: "retryable", route: "ledger", facts: timeout, header: intent, want: retry},
-		{section: "7.8", name: "retryable, but the budget is used up", route: "ledger", facts: cause("dependency_unavailable"), header: intent,
-			want: decided{"none_confirmed", "none_confirmed", "repair", "classified", "fixable", false}},
+		{
+			section: "7.8", name: "retryable, but the budget is used up", route: "ledger", facts: cause("dependency_unavailable"), header: intent,
+			want: decided{"none_confirmed", "none_confirmed", "repair", "classified", "fixable", false},
+		},
 		{section: "7.8", name: "permission", route: "ledger", facts: cause("permission"), header: intent, want: decided{"none_confirmed", "none_confirmed", "repair", "awaiting_technical_owner", "fixable", false}},
 		{section: "7.8", name: "invalid input", route: "ledger", facts: cause("invalid_input"), header: intent, want: decided{"none_confirmed", "none_confirmed", "repair", "awaiting_input_correction", "fixable", false}},
 		{section: "7.8", name: "output contract", route: "ledger", facts: cause("output_contract"), header: intent, want: decided{"none_confirmed", "none_confirmed", "repair", "awaiting_technical_owner", "fixable", false}},
 		{section: "7.8", name: "policy limit", route: "ledger", facts: cause("policy_limit"), header: intent, want: decided{"none_confirmed", "none_confirmed", "repair", "awaiting_operational_decision", "fixable", false}},
-		{section: "7.8", name: "not none_confirmed, but repeating is safe and nothing patched", route: "idem", facts: with(cause("permission"), row{"idem": "k-4"}),
-			want: decided{"unknown", "unknown", "repair", "awaiting_technical_owner", "fixable", true}},
+		{
+			section: "7.8", name: "not none_confirmed, but repeating is safe and nothing patched", route: "idem", facts: with(cause("permission"), row{"idem": "k-4"}),
+			want: decided{"unknown", "unknown", "repair", "awaiting_technical_owner", "fixable", true},
+		},
 		{section: "7.9", name: "unclassified", route: "ledger", facts: row{"type": "bill"}, header: intent, want: decided{"none_confirmed", "none_confirmed", "human_review", "under_investigation", "unclassified", false}},
 		{section: "7.10", name: "business rule", route: "ledger", facts: cause("business_rule"), header: intent, want: decided{"none_confirmed", "none_confirmed", "reject", "awaiting_operational_decision", "nobody_can_fix", false}},
 	}

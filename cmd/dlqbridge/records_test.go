@@ -192,8 +192,14 @@ func TestC77MessageTextStaysText(t *testing.T) {
 		b.triage(0, "assign", id, "--owner", escape, "--reason", title)
 		golden := strings.Builder{}
 		for _, args := range [][]string{
-			{"records", "list"}, {"records", "show", id}, {"records", "explain", id}, {"records", "history", id}, {"records", "groups"}, {"records", "payload", id},
-			{"redrive", "plan", "--cause", "timeout"}, {"triage", "assign", id, "--owner", escape, "--reason", escape},
+			{"records", "list"},
+			{"records", "show", id},
+			{"records", "explain", id},
+			{"records", "history", id},
+			{"records", "groups"},
+			{"records", "payload", id},
+			{"redrive", "plan", "--cause", "timeout"},
+			{"triage", "assign", id, "--owner", escape, "--reason", escape},
 		} {
 			c := b.run(args...)
 			harmless(t, strings.Join(args, " "), c.stdout+c.stderr)

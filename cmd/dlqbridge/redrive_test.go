@@ -37,10 +37,10 @@ var fixed = []string{"--fix", "deploy:1.4.2", "--reason", "fixed"}
 
 func TestRunSendsWhatIsSafeAndSaysWhyNotTheRest(t *testing.T) {
 	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
-		ids := b.tasks(intent, nil, "safe-1", "safe-2")
+		b.tasks(intent, nil, "safe-1", "safe-2")
 		b.ledger("done", "step#1#charge", step("succeeded", row{"receipt": "ch_1"}))
 		b.tasks(intent, nil, "done")
-		ids = b.tasks(nil, nil, "silent")
+		ids := b.tasks(nil, nil, "silent")
 		plan := document[planDoc](b, 0, append([]string{"redrive", "plan", "--cause", "timeout"}, fixed...)...)
 		if plan.Selected != 2 || len(plan.Excluded) != 2 || plan.Hash == "" {
 			t.Fatalf("plan %+v", plan)

@@ -3,13 +3,16 @@ package main_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -113,9 +116,7 @@ func (w *world) queues(name string, fifo bool) {
 		w.t.Fatal(err)
 	}
 	withPolicy := map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:` + dlq + `","maxReceiveCount":"1"}`}
-	for k, v := range attributes {
-		withPolicy[k] = v
-	}
+	maps.Copy(withPolicy, attributes)
 	if _, err := w.sqs.CreateQueue(w.t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name + suffix), Attributes: withPolicy}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func (w *world) die(queue string) {
 
 // sums of what is in a queue, each message once, deleted while read. A
 // message's sum leaves our own mark out; marks counts messages by mark.
-func (w *world) drain(queue string) (sums map[string]int, marks map[string]int) {
+func (w *world) drain(queue string) (sums, marks map[string]int) {
 	w.t.Helper()
 	sums, marks = map[string]int{}, map[string]int{}
 	for {
@@ -185,7 +186,7 @@ func sumOf(body string, attributes map[string]types.MessageAttributeValue, group
 		a := attributes[n]
 		fmt.Fprintf(h, "%q %q %q %q", n, aws.ToString(a.DataType), aws.ToString(a.StringValue), a.BinaryValue)
 	}
-	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // message is one task of mixed kind; all carry their number in the body.
@@ -194,7 +195,7 @@ func message(i int, group string) types.SendMessageBatchRequestEntry {
 		return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
 	}
 	e := types.SendMessageBatchRequestEntry{
-		Id: aws.String(fmt.Sprint(i % 10)),
+		Id: aws.String(strconv.Itoa(i % 10)),
 		MessageAttributes: map[string]types.MessageAttributeValue{
 			"agent.ctx": text(fmt.Sprintf(`{"v":1,"task":"t-%04d","type":"bill","tenant":"ten-%d","cause":"timeout","code":"ETIMEDOUT"}`, i, i%7)),
 		},
@@ -211,11 +212,11 @@ func message(i int, group string) types.SendMessageBatchRequestEntry {
 		e.MessageAttributes["blob"] = types.MessageAttributeValue{DataType: aws.String("Binary.protobuf"), BinaryValue: []byte{0, 0xff, 0xfe, byte(i)}}
 	case 4: // nine attributes: ours is the tenth
 		for n := range 8 {
-			e.MessageAttributes[fmt.Sprintf("a%d", n)] = text(fmt.Sprint(i))
+			e.MessageAttributes[fmt.Sprintf("a%d", n)] = text(strconv.Itoa(i))
 		}
 	case 5: // ten attributes: ours has no place
 		for n := range 9 {
-			e.MessageAttributes[fmt.Sprintf("a%d", n)] = text(fmt.Sprint(i))
+			e.MessageAttributes[fmt.Sprintf("a%d", n)] = text(strconv.Itoa(i))
 		}
 	case 6: // text of all lengths of character, and what a terminal would obey
 		body = fmt.Sprintf("%d é € 😀 \u202e right-to-left \t\r\n", i)

@@ -36,7 +36,7 @@ type historyDoc struct {
 }
 
 // tasks makes a record for each task with these facts and ledger header.
-func (b *bench) tasks(header row, facts row, names ...string) map[string]string {
+func (b *bench) tasks(header, facts row, names ...string) map[string]string {
 	b.t.Helper()
 	for _, n := range names {
 		b.send("orders", `{"task":"`+n+`"}`, with(row{"v": 1, "task": n, "type": "bill", "cause": "timeout", "code": "ETIMEDOUT"}, facts))

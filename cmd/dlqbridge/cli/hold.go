@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -226,7 +227,7 @@ func (s *session) holdRemove() *cobra.Command {
 				case err != nil:
 					return fmt.Errorf("remove hold %s: %w", id, err)
 				}
-				b.Log.InfoContext(cmd.Context(), "hold removed", "hold", id, "by", actor.String(), "reason", reason)
+				b.Log.LogAttrs(cmd.Context(), slog.LevelInfo, "hold removed", slog.String("hold", id), slog.String("by", actor.String()), slog.String("reason", reason))
 				removed = append(removed, id)
 			}
 			return s.print(map[string]any{"removed": removed}, func(out *screen.Screen) {

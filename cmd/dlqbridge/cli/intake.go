@@ -135,6 +135,7 @@ func (t *tally) Observe(e enrich.Event) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	//exhaustive:ignore
 	switch e.Kind {
 	case enrich.EventReceived:
 		t.letters += e.N

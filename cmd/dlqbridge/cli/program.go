@@ -71,7 +71,7 @@ func (p *Program) Run(ctx context.Context) int {
 		screen: &screen.Screen{Out: out, Color: p.StdoutTerminal && !p.has("NO_COLOR"), ASCII: p.ascii()},
 		errors: &screen.Screen{Out: p.Stderr, Color: p.StderrTerminal && !p.has("NO_COLOR"), ASCII: p.ascii()},
 	}
-	root := p.session.root()
+	root := p.session.root() //nolint:contextcheck // each command takes its context from cobra when it runs
 	root.SetArgs(p.Args)
 	root.SetOut(out)
 	root.SetErr(p.Stderr)

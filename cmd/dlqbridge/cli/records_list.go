@@ -242,6 +242,7 @@ func dash(s string) string {
 
 func statusCell(st dlqbridge.Status) screen.Styled {
 	style := screen.Style("")
+	//exhaustive:ignore
 	switch st {
 	case dlqbridge.StatusIncidentOpen:
 		style = screen.Red

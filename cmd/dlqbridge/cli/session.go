@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -66,9 +68,7 @@ func (s *session) config(flags map[string]string) (config.Config, error) {
 	}
 	given := map[string]string{}
 	names := map[string]string{}
-	for path, value := range flags {
-		given[path] = value
-	}
+	maps.Copy(given, flags)
 	for path, f := range map[string]struct{ value, name string }{
 		"log.format": {s.logFormat, "--log-format"}, "log.level": {s.logLevel, "--log-level"},
 	} {
@@ -165,7 +165,7 @@ func (s *session) holder() string {
 }
 
 func (s *session) close() {
-	for i := len(s.ended) - 1; i >= 0; i-- {
-		s.ended[i]()
+	for _, v := range slices.Backward(s.ended) {
+		v()
 	}
 }

@@ -14,40 +14,70 @@ import (
 
 // verbHelp is what a verb's help teaches besides the table of moves.
 var verbHelp = map[dlqbridge.Verb]struct{ long, example string }{
-	dlqbridge.VerbAssign: {"Gives records to a team or person. Nothing else changes.",
-		`  dlqbridge triage assign r_… --owner payments-team --reason "their connector"`},
-	dlqbridge.VerbClassify: {"Corrects the cause of a failure. The stores are read again and the decision is taken anew under that cause.",
-		`  dlqbridge triage classify r_… --cause invalid_input --reason "the customer id never existed"`},
-	dlqbridge.VerbInvestigate: {"Reads the stores again, folds again and decides again. Use it when a worker has written its receipt late, or after a late arrival was looked at.",
-		`  dlqbridge triage investigate r_… --reason "ledger was unreachable"`},
-	dlqbridge.VerbSettleEffect: {"States what really happened outside, from what you saw there. It speaks for what happened until now; each later send opens a new span.",
+	dlqbridge.VerbAssign: {
+		"Gives records to a team or person. Nothing else changes.",
+		`  dlqbridge triage assign r_… --owner payments-team --reason "their connector"`,
+	},
+	dlqbridge.VerbClassify: {
+		"Corrects the cause of a failure. The stores are read again and the decision is taken anew under that cause.",
+		`  dlqbridge triage classify r_… --cause invalid_input --reason "the customer id never existed"`,
+	},
+	dlqbridge.VerbInvestigate: {
+		"Reads the stores again, folds again and decides again. Use it when a worker has written its receipt late, or after a late arrival was looked at.",
+		`  dlqbridge triage investigate r_… --reason "ledger was unreachable"`,
+	},
+	dlqbridge.VerbSettleEffect: {
+		"States what really happened outside, from what you saw there. It speaks for what happened until now; each later send opens a new span.",
 		`  dlqbridge triage settle-effect r_… --to none_confirmed --step '0003#charge' \
       --reason "looked at the card processor" --evidence "no charge for order 7 until 14:00, ticket OPS-12"
-  dlqbridge triage settle-effect r_… --to confirmed --all-steps --reason "…" --evidence "charge ch_123"`},
-	dlqbridge.VerbSettleSend: {"States whether a send whose answer was lost went out. Without this, a message that may be in the queue is never sent again.",
-		`  dlqbridge triage settle-send r_… --to not-sent --reason "…" --evidence "queue log of 14:02 has no such message"`},
-	dlqbridge.VerbFix: {"Records a verifiable change that removes the cause. KIND is one of deploy, credential, permission, config, data, rule, capacity, state, probe.",
-		`  dlqbridge triage fix r_… --fix deploy:1.4.2 --reason "handles the new field"`},
-	dlqbridge.VerbAuthorize: {`Allows one send of each record, if what is known allows it: the action that the decision names, no unknown effect, a fix on record, no
+  dlqbridge triage settle-effect r_… --to confirmed --all-steps --reason "…" --evidence "charge ch_123"`,
+	},
+	dlqbridge.VerbSettleSend: {
+		"States whether a send whose answer was lost went out. Without this, a message that may be in the queue is never sent again.",
+		`  dlqbridge triage settle-send r_… --to not-sent --reason "…" --evidence "queue log of 14:02 has no such message"`,
+	},
+	dlqbridge.VerbFix: {
+		"Records a verifiable change that removes the cause. KIND is one of deploy, credential, permission, config, data, rule, capacity, state, probe.",
+		`  dlqbridge triage fix r_… --fix deploy:1.4.2 --reason "handles the new field"`,
+	},
+	dlqbridge.VerbAuthorize: {
+		`Allows one send of each record, if what is known allows it: the action that the decision names, no unknown effect, a fix on record, no
 conflict. Where two people are needed, the first call notes an approval and the second, by another authenticated person, authorises.`,
-		`  dlqbridge triage authorize r_… --reason "checked with payments"`},
-	dlqbridge.VerbCompleteManually: {"Closes records whose work was done by hand.",
-		`  dlqbridge triage complete-manually r_… --reason "booked by hand" --evidence "booking 4711"`},
-	dlqbridge.VerbCompensated: {"Closes records whose effect was undone.",
-		`  dlqbridge triage compensated r_… --reason "refunded" --evidence "refund re_99"`},
-	dlqbridge.VerbReject: {"Closes records whose work is not to be done.",
-		`  dlqbridge triage reject r_… --reason "duplicate order, customer agreed"`},
-	dlqbridge.VerbCancelExpired: {"Closes records whose work has lost its sense: past their valid_until.",
-		`  dlqbridge triage cancel-expired r_… --reason "the offer ended yesterday"`},
-	dlqbridge.VerbOpenIncident: {"Opens an incident on records: nothing is sent until it is closed.",
-		`  dlqbridge triage open-incident r_… --reason "two customers' data in one answer"`},
-	dlqbridge.VerbCloseIncident: {"Closes the incident; the records are then under investigation.",
-		`  dlqbridge triage close-incident r_… --reason "…" --evidence "INC-31"`},
-	dlqbridge.VerbSnooze: {"Moves the triage deadline. Nothing else changes.",
+		`  dlqbridge triage authorize r_… --reason "checked with payments"`,
+	},
+	dlqbridge.VerbCompleteManually: {
+		"Closes records whose work was done by hand.",
+		`  dlqbridge triage complete-manually r_… --reason "booked by hand" --evidence "booking 4711"`,
+	},
+	dlqbridge.VerbCompensated: {
+		"Closes records whose effect was undone.",
+		`  dlqbridge triage compensated r_… --reason "refunded" --evidence "refund re_99"`,
+	},
+	dlqbridge.VerbReject: {
+		"Closes records whose work is not to be done.",
+		`  dlqbridge triage reject r_… --reason "duplicate order, customer agreed"`,
+	},
+	dlqbridge.VerbCancelExpired: {
+		"Closes records whose work has lost its sense: past their valid_until.",
+		`  dlqbridge triage cancel-expired r_… --reason "the offer ended yesterday"`,
+	},
+	dlqbridge.VerbOpenIncident: {
+		"Opens an incident on records: nothing is sent until it is closed.",
+		`  dlqbridge triage open-incident r_… --reason "two customers' data in one answer"`,
+	},
+	dlqbridge.VerbCloseIncident: {
+		"Closes the incident; the records are then under investigation.",
+		`  dlqbridge triage close-incident r_… --reason "…" --evidence "INC-31"`,
+	},
+	dlqbridge.VerbSnooze: {
+		"Moves the triage deadline. Nothing else changes.",
 		`  dlqbridge triage snooze r_… --until 4h --reason "waiting for the vendor"
-  dlqbridge triage snooze r_… --until 2026-12-24T18:00:00Z --reason "waiting for the vendor"`},
-	dlqbridge.VerbReopen: {"Opens closed records again; they are then under investigation. A manual completion needs a second authenticated person.",
-		`  dlqbridge triage reopen r_… --reason "rejected by mistake"`},
+  dlqbridge triage snooze r_… --until 2026-12-24T18:00:00Z --reason "waiting for the vendor"`,
+	},
+	dlqbridge.VerbReopen: {
+		"Opens closed records again; they are then under investigation. A manual completion needs a second authenticated person.",
+		`  dlqbridge triage reopen r_… --reason "rejected by mistake"`,
+	},
 }
 
 func (s *session) triage() *cobra.Command {
@@ -112,6 +142,7 @@ func (s *session) verb(rule dlqbridge.MoveRule) *cobra.Command {
 		evidence = "where the fact can be seen (required, at most 2,000 bytes)"
 	}
 	flags.StringVar(&a.Evidence, "evidence", "", evidence)
+	//exhaustive:ignore
 	switch rule.Verb {
 	case dlqbridge.VerbAssign:
 		flags.StringVar(&a.Owner, "owner", "", "team or person (required)")
@@ -137,6 +168,7 @@ const maxOwner = 128
 
 // verbFlags reads what only one verb has.
 func (s *session) verbFlags(a *triage.Request, verb dlqbridge.Verb, fixText, until, to string) (err error) {
+	//exhaustive:ignore
 	switch verb {
 	case dlqbridge.VerbAssign:
 		return said("--owner", a.Owner, maxOwner, true, "say whom the records are given to")

@@ -127,7 +127,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 		}
 		v = v.Elem()
 	}
-	switch canary, isCanary := v.Addr().Interface().(*Canary); {
+	switch canary, isCanary := reflect.TypeAssert[*Canary](v.Addr()); {
 	case isCanary:
 		d.canary(n, canary, path)
 	case isText(v) || v.Kind() != reflect.Struct && v.Kind() != reflect.Map && v.Kind() != reflect.Slice:
@@ -142,7 +142,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 }
 
 func isText(v reflect.Value) bool {
-	_, ok := v.Addr().Interface().(text)
+	_, ok := reflect.TypeAssert[text](v.Addr())
 	return ok
 }
 
@@ -216,7 +216,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 	v.Set(reflect.MakeSlice(v.Type(), 0, len(n.Content)))
 	for i, item := range n.Content {
 		entry := reflect.New(v.Type().Elem()).Elem()
-		if r, ok := entry.Addr().Interface().(*Route); ok {
+		if r, ok := reflect.TypeAssert[*Route](entry.Addr()); ok {
 			*r = defaultRoute()
 		}
 		d.value(item, entry, fmt.Sprintf("%s[%d]", path, i))
@@ -240,9 +240,10 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 
 // setScalar reads a text into a field; file, environment and flags all end here.
 func setScalar(v reflect.Value, s string) error {
-	if t, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+	if t, ok := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr()); ok {
 		return t.UnmarshalText([]byte(s))
 	}
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(s)

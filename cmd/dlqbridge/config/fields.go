@@ -68,7 +68,7 @@ func leaves(v reflect.Value, path string) []leaf {
 	var out []leaf
 	for _, f := range fieldsOf(v.Type()) {
 		value, full := v.FieldByIndex(f.index), join(path, f.key)
-		_, canary := value.Addr().Interface().(*Canary)
+		_, canary := reflect.TypeAssert[*Canary](value.Addr())
 		switch {
 		case canary, isText(value):
 			out = append(out, leaf{full, value})
@@ -101,7 +101,7 @@ func (d *decoder) overlay(c *Config, s Source) {
 	set := func(l leaf, value string, from origin) {
 		d.origins[l.path] = from
 		var err error
-		if canary, ok := l.value.Addr().Interface().(*Canary); ok {
+		if canary, ok := reflect.TypeAssert[*Canary](l.value.Addr()); ok {
 			err = canary.set(value)
 		} else {
 			err = setScalar(l.value, value)
@@ -154,8 +154,8 @@ var later = map[string]map[string]string{
 // refusedKey says the sentence for a key that belongs to a later version.
 func refusedKey(path, key string) (string, bool) {
 	form := path
-	if i := strings.IndexByte(path, '['); i >= 0 {
-		form = path[:i] + "[]" + path[slices.Index([]byte(path), ']')+1:]
+	if before, _, ok0 := strings.Cut(path, "["); ok0 {
+		form = before + "[]" + path[slices.Index([]byte(path), ']')+1:]
 	}
 	sentence, ok := later[form][key]
 	return sentence, ok

@@ -38,7 +38,7 @@ func (p Problem) String() string {
 }
 
 // Problems are all problems of a configuration, in the order of the file.
-type Problems []Problem
+type Problems []Problem //nolint:errname // a list of problems, which happens to be an error
 
 // Error lists the problems, one per line.
 func (p Problems) Error() string {

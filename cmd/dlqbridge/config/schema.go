@@ -25,15 +25,16 @@ func Schema() []byte {
 
 // schemaOf describes a value; what v holds is the default.
 func schemaOf(v reflect.Value) map[string]any {
-	if _, ok := v.Addr().Interface().(*Canary); ok {
+	if _, ok := reflect.TypeAssert[*Canary](v.Addr()); ok {
 		return map[string]any{"oneOf": []any{
 			map[string]any{"const": "none"},
 			map[string]any{"type": "array", "items": map[string]any{"type": "integer", "minimum": 1}},
 		}, "default": "none"}
 	}
-	if t, ok := v.Addr().Interface().(text); ok {
+	if t, ok := reflect.TypeAssert[text](v.Addr()); ok {
 		return textSchema(v, t)
 	}
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Pointer:
 		return schemaOf(reflect.New(v.Type().Elem()).Elem())
@@ -43,7 +44,7 @@ func schemaOf(v reflect.Value) map[string]any {
 		return mapSchema(v)
 	case reflect.Slice:
 		item := reflect.New(v.Type().Elem()).Elem()
-		if r, ok := item.Addr().Interface().(*Route); ok {
+		if r, ok := reflect.TypeAssert[*Route](item.Addr()); ok {
 			*r = defaultRoute()
 		}
 		return map[string]any{"type": "array", "items": schemaOf(item)}

@@ -46,6 +46,7 @@ func (c Config) node(v reflect.Value, path string) *yaml.Node {
 		n.LineComment = c.origins[path].String()
 		return n
 	}
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
@@ -96,6 +97,7 @@ func plain(v reflect.Value) any {
 	if s := plainScalar(v); s != nil {
 		return s
 	}
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
@@ -140,6 +142,7 @@ func plainScalar(v reflect.Value) any {
 		}
 		return string(written)
 	}
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.String:
 		return hideSecret(v.String())
@@ -160,6 +163,7 @@ func unset(v reflect.Value) bool {
 	case *Canary, *Observe:
 		return false
 	}
+	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Bool, reflect.Int:
 		return false

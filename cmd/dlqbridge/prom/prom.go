@@ -155,6 +155,7 @@ func (m *Metrics) Handler() http.Handler {
 
 // Observe implements enrich.Observer.
 func (m *Metrics) Observe(e enrich.Event) {
+	//exhaustive:ignore
 	switch e.Kind {
 	case enrich.EventStuck:
 		m.stuck.WithLabelValues(e.Route).Set(1)

@@ -47,7 +47,9 @@ func (s *Screen) Printf(format string, args ...any) {
 			safe[i] = s.safe(fmt.Sprint(v))
 		}
 	}
-	fmt.Fprintf(s.Out, format, safe...) //nolint:errcheck // a terminal that went away needs no word; writers to files report by themselves
+	// A terminal that went away needs no word, and a full disk is remembered by
+	// the writer below.
+	fmt.Fprintf(s.Out, format, safe...)
 }
 
 // Style is how a text stands out on a terminal with colours.
@@ -56,7 +58,6 @@ type Style string
 // The styles.
 const (
 	Bold   Style = "1"
-	Dim    Style = "2"
 	Red    Style = "31"
 	Green  Style = "32"
 	Yellow Style = "33"

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// readyWithin bounds one look at tables and queues: an orchestrator's probe
+	// The bound of one look at tables and queues: an orchestrator's probe
 	// waits a second or more.
 	readyWithin = 2 * time.Second
-	// readyFor is how long an answer is used again, so that probes cost little.
+	// How long an answer is used again, so that probes cost little.
 	readyFor = 10 * time.Second
 )
 

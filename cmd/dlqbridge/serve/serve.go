@@ -34,24 +34,24 @@ import (
 
 // How often each loop has a round, and what bounds it.
 const (
-	// observeEvery is short against the shortest observation (10 m).
+	// Outcomes: short against the shortest observation (10 m).
 	observeEvery = 15 * time.Second
-	// surveyEvery is as fresh as a dashboard needs. A survey reads every open
+	// As fresh as a dashboard needs. A survey reads every open
 	// record, so the next one waits at least surveyShare times as long as it
 	// took: at most 2 % of the time is spent on it.
 	surveyEvery = time.Minute
 	surveyShare = 50
 	sweepEvery  = 10 * time.Minute
 	sweepLimit  = 1000
-	// roundLimit ends a round that hangs; the next one starts anew.
+	// What ends a round that hangs; the next one starts anew.
 	roundLimit = 5 * time.Minute
 	// Intake of one route starts again after a failure, with doubling waits: a
 	// queue that was deleted or a right that was taken must not stop the others.
 	restartBase = time.Second
 	restartMax  = time.Minute
-	// closeWithin bounds the closing of the HTTP doors.
+	// How long the HTTP doors may take to close.
 	closeWithin = 5 * time.Second
-	// headerWithin and idleFor bound what a slow client can hold.
+	// Bounds of what a slow client can hold.
 	headerWithin = 5 * time.Second
 	idleFor      = time.Minute
 )
@@ -187,6 +187,7 @@ type watch struct {
 // Observe implements enrich.Observer.
 func (w watch) Observe(e enrich.Event) {
 	w.metrics.Observe(e)
+	//exhaustive:ignore
 	switch e.Kind {
 	case enrich.EventStuck:
 		w.health.stuck(e.Route, true)

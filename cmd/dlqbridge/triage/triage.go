@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -171,6 +172,7 @@ func (m Mover) plan(ctx context.Context, c dlqbridge.Case, r Request, now time.T
 		At: now, Actor: r.Actor, Verb: r.Verb, Reason: r.Reason, Evidence: r.Evidence, Cause: r.Cause, Owner: r.Owner, Fix: r.Fix,
 	}}
 	p.note.Name = dlqbridge.Fingerprint(c.Control.ID, itoa(c.Control.Version), string(r.Verb), r.Actor.String(), r.Reason, r.Evidence, dlqbridge.FormatTime(now))
+	//exhaustive:ignore
 	switch r.Verb {
 	case dlqbridge.VerbAssign:
 		p.to.Owner = dlqbridge.Short(r.Owner)
@@ -346,4 +348,4 @@ func settleSend(c dlqbridge.Case, r Request, p plan, now time.Time) (plan, error
 	return p, nil
 }
 
-func itoa(n int) string { return fmt.Sprint(n) }
+func itoa(n int) string { return strconv.Itoa(n) }

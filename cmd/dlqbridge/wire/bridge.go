@@ -28,6 +28,11 @@ import (
 	"github.com/dlqbridge/dlqbridge/redrive"
 )
 
+// ledgerTimeout bounds the ledger's answer about one task. It is shorter than
+// what enrichment gives the store for a whole batch, so that one task that
+// cannot be read is unknown by itself and does not take its batch along.
+const ledgerTimeout = enrich.DefaultStoreTimeout * 3 / 5
+
 // Options are what a Bridge is made of.
 type Options struct {
 	Config config.Config
@@ -96,7 +101,7 @@ func (b *Bridge) ledger() (*ledger.Reader, error) {
 	for _, r := range b.Config.Routes {
 		routes[r.Name] = ledger.RouteOptions{Prefix: r.LedgerPrefix, MaxRun: time.Duration(r.MaxRun)}
 	}
-	return ledger.NewReader(ledger.ReaderOptions{Client: b.tables, Table: b.Config.Tables.Ledger, Routes: routes})
+	return ledger.NewReader(ledger.ReaderOptions{Client: b.tables, Table: b.Config.Tables.Ledger, Routes: routes, Timeout: ledgerTimeout})
 }
 
 func (b *Bridge) enrichRoute(r config.Route, place, source string, reader *ledger.Reader) enrich.Route {

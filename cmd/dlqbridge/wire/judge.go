@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -13,6 +14,10 @@ import (
 // casesAtOnce bounds the parallel reads of whole records; one page of a list
 // is read in a few rounds.
 const casesAtOnce = 16
+
+// judgedAtOnce bounds one question to the stores: each has a few seconds for
+// all of it, which is plenty for some rounds of parallel reads.
+const judgedAtOnce = 50
 
 // JudgeCase judges one record with what a person's note would add; nil is the
 // record as it is.
@@ -59,13 +64,14 @@ func (j judge) Judge(ctx context.Context, asks []redrive.Ask) []redrive.Judgemen
 			}
 			continue
 		}
-		subjects := make([]enrich.Subject, len(positions))
-		for k, i := range positions {
-			subjects[k] = enrich.Subject{Case: cases[i], Note: asks[i].Note}
-		}
-		for k, answer := range e.Judge(ctx, j.b.Now(), subjects) {
-			i := positions[k]
-			out[i] = ToRedrive(answer, cases[i])
+		for chunk := range slices.Chunk(positions, judgedAtOnce) {
+			subjects := make([]enrich.Subject, len(chunk))
+			for k, i := range chunk {
+				subjects[k] = enrich.Subject{Case: cases[i], Note: asks[i].Note}
+			}
+			for k, answer := range e.Judge(ctx, j.b.Now(), subjects) {
+				out[chunk[k]] = ToRedrive(answer, cases[chunk[k]])
+			}
 		}
 	}
 	return out

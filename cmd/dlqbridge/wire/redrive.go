@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -32,7 +33,7 @@ func (b *Bridge) ResolveSources(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			b.Log.WarnContext(ctx, "source queue cannot be opened", "route", r.Name, "error", err.Error())
+			b.Log.LogAttrs(ctx, slog.LevelWarn, "source queue cannot be opened", slog.String("route", r.Name), slog.String("error", err.Error()))
 		}
 	}
 	return nil
