@@ -3,6 +3,7 @@ package enrich
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,49 +19,130 @@ const maxBody = 10 << 20
 // digits. A text that is not JSON, or nested deeper than the standard library
 // reads (10,000 levels), is opaque: it has no values. It is never written.
 type document struct {
-	root  json.RawMessage
+	root  []byte
 	top   node            // the root, opened
 	nodes map[string]node // deeper ones, by path, opened when asked for
 }
 
 // node is one opened object or array.
 type node struct {
-	members  map[string]json.RawMessage
-	elements []json.RawMessage
+	object  bool
+	members []member       // of an object as written, or the elements of an array
+	byKey   map[string]int // of a large object, its last member of each key
 }
+
+// member is one member of an object, or one element of an array without key.
+type member struct {
+	key string
+	raw []byte
+}
+
+// manyMembers is from where on a map finds members faster than looking at all.
+const manyMembers = 48
 
 var byteOrderMark = []byte("\xEF\xBB\xBF")
 
 // openDocument tolerates a byte order mark.
 func openDocument(text []byte) *document {
 	text = bytes.TrimLeft(bytes.TrimPrefix(text, byteOrderMark), " \t\r\n")
-	if len(text) == 0 || len(text) > maxBody || text[0] != '{' && text[0] != '[' {
+	if len(text) == 0 || len(text) > maxBody || text[0] != '{' && text[0] != '[' || !json.Valid(text) {
 		return &document{}
 	}
 	return &document{root: text, top: opened(text)}
 }
 
 // object says whether the root is a JSON object.
-func (d *document) object() bool { return d.top.members != nil }
+func (d *document) object() bool { return d.top.object }
 
-// opened reads one level. An error leaves the node without values: opaque. A
-// key that stands there twice has its last value, as most readers see it.
-func opened(raw json.RawMessage) node {
-	var n node
-	switch raw[0] {
-	case '{':
-		if json.Unmarshal(raw, &n.members) != nil {
-			return node{}
+// opened splits one level of valid JSON without looking into the levels below.
+func opened(raw []byte) node {
+	n := node{object: raw[0] == '{'}
+	if !n.object && raw[0] != '[' {
+		return node{}
+	}
+	for at := blanks(raw, 1); raw[at] != '}' && raw[at] != ']'; {
+		var m member
+		if n.object {
+			end := skipped(raw, at)
+			m.key = text(raw[at:end])
+			at = blanks(raw, blanks(raw, end)+1) // past the colon
 		}
-	case '[':
-		if json.Unmarshal(raw, &n.elements) != nil {
-			return node{}
+		end := skipped(raw, at)
+		m.raw = raw[at:end]
+		n.members = append(n.members, m)
+		if at = blanks(raw, end); raw[at] == ',' {
+			at = blanks(raw, at+1)
+		}
+	}
+	if n.object && len(n.members) >= manyMembers {
+		n.byKey = make(map[string]int, len(n.members))
+		for i, m := range n.members {
+			n.byKey[m.key] = i
 		}
 	}
 	return n
 }
 
-func (d *document) open(at string, raw json.RawMessage) node {
+// blanks is the position of the first byte from at that is no white space.
+func blanks(raw []byte, at int) int {
+	for raw[at] == ' ' || raw[at] == '\t' || raw[at] == '\n' || raw[at] == '\r' {
+		at++
+	}
+	return at
+}
+
+// skipped is the position behind the value that begins at at.
+func skipped(raw []byte, at int) int {
+	depth := 0
+	for ; at < len(raw); at++ {
+		switch raw[at] {
+		case '"':
+			for at++; raw[at] != '"'; at++ {
+				if raw[at] == '\\' {
+					at++
+				}
+			}
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			depth--
+			if depth < 0 { // the end of the object around a number or a word
+				return at
+			}
+		case ',', ':', ' ', '\t', '\n', '\r':
+			if depth == 0 {
+				return at
+			}
+			continue
+		default:
+			continue // inside a number or a word, which ends at one of the above
+		}
+		if depth == 0 {
+			return at + 1
+		}
+	}
+	return at
+}
+
+// find returns an object's member; a key that stands there twice has its last
+// value, as most readers see it.
+func (n node) find(key string) []byte {
+	if n.byKey != nil {
+		if i, ok := n.byKey[key]; ok {
+			return n.members[i].raw
+		}
+		return nil
+	}
+	for _, m := range slices.Backward(n.members) {
+		if m.key == key {
+			return m.raw
+		}
+	}
+	return nil
+}
+
+func (d *document) open(at string, raw []byte) node {
 	if at == "" {
 		return d.top
 	}
@@ -76,24 +158,21 @@ func (d *document) open(at string, raw json.RawMessage) node {
 }
 
 // raw returns the JSON at a pointer's segments, nil if there is none.
-func (d *document) raw(path []string) json.RawMessage {
+func (d *document) raw(path []string) []byte {
 	if d.root == nil {
 		return nil
 	}
 	raw, at := d.root, ""
 	for i, segment := range path {
 		n := d.open(at, raw)
-		switch {
-		case n.members != nil:
-			raw = n.members[segment]
-		case n.elements != nil:
-			i, err := strconv.Atoi(segment)
-			if err != nil || i < 0 || i >= len(n.elements) {
+		if n.object {
+			raw = n.find(segment)
+		} else {
+			index, err := strconv.Atoi(segment)
+			if err != nil || index < 0 || index >= len(n.members) {
 				return nil
 			}
-			raw = n.elements[i]
-		default:
-			return nil
+			raw = n.members[index].raw
 		}
 		if raw == nil {
 			return nil
@@ -112,24 +191,29 @@ type found struct{ text, raw string }
 func (d *document) value(path []string) (found, bool) { return scalar(d.raw(path)) }
 
 // scalar reads a JSON string, or a number as its own digits.
-func scalar(raw json.RawMessage) (found, bool) {
+func scalar(raw []byte) (found, bool) {
 	if len(raw) == 0 {
 		return found{}, false
 	}
 	switch c := raw[0]; {
 	case c == '"':
-		if simple := raw[1 : len(raw)-1]; bytes.IndexByte(simple, '\\') < 0 && utf8.Valid(simple) {
-			return found{string(simple), string(simple)}, true
-		}
-		var s string
-		if json.Unmarshal(raw, &s) != nil {
-			return found{}, false
-		}
-		return found{s, string(raw)}, true
+		return found{text(raw), string(raw)}, true
 	case c == '-' || c >= '0' && c <= '9':
 		return found{string(raw), string(raw)}, true
 	}
 	return found{}, false
+}
+
+// text is what a valid JSON string says; what is no text in it is U+FFFD.
+func text(raw []byte) string {
+	if simple := raw[1 : len(raw)-1]; bytes.IndexByte(simple, '\\') < 0 && utf8.Valid(simple) {
+		return string(simple)
+	}
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
 }
 
 // attributeText returns an attribute that is text or a number; a binary one is none.

@@ -18,6 +18,7 @@ const contextAttribute = "agent.ctx"
 func (e *Enricher) Extract(l dlqbridge.Letter) dlqbridge.Arrival {
 	a := bare(l)
 	x := extraction{letter: l, body: openDocument(l.Payload.Body), arrival: &a}
+	x.agent = x.body.object() && x.body.raw([]string{"agent"}) != nil
 	x.readContext()
 	for _, f := range e.selectors {
 		x.field(f)
@@ -34,7 +35,7 @@ func bare(l dlqbridge.Letter) dlqbridge.Arrival {
 		Trace:     cut(l.TraceHeader, maxText),
 		Task:      dlqbridge.Task{Tools: []string{}},
 		Failure:   dlqbridge.Failure{Attempts: []dlqbridge.Attempt{}},
-		Envelopes: []string{}, Provenance: map[string]string{}, Conflicts: []dlqbridge.FieldConflict{},
+		Envelopes: []string{}, Provenance: make(map[string]string, len(fields)), Conflicts: []dlqbridge.FieldConflict{},
 		PayloadSHA256: l.Payload.Hash(), PayloadBytes: l.Payload.Size(),
 	}
 	if len(l.System) > 0 {
@@ -57,6 +58,7 @@ type extraction struct {
 	context *document
 	body    *document
 	arrival *dlqbridge.Arrival
+	agent   bool // the body has an agent object
 }
 
 // readContext opens agent.ctx. One that is not a JSON object is a conflict, and
@@ -103,7 +105,12 @@ func (x *extraction) look(s selector) (found, bool) {
 			return found{}, false
 		}
 		return x.body.value(s.paths[0])
-	case placeBody, placeAgent:
+	case placeAgent:
+		if !x.agent {
+			return found{}, false
+		}
+		fallthrough
+	case placeBody:
 		for _, p := range s.paths {
 			if v, ok := x.body.value(p); ok {
 				return v, true
