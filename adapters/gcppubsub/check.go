@@ -20,8 +20,6 @@ func Check(o dlqbridge.Outgoing, facts dlqbridge.DestinationFacts) error {
 	attributes := userAttributes(o.Payload)
 	size := dlqbridge.Payload{Body: o.Payload.Body, Attributes: attributes}.Size()
 	switch {
-	case len(o.Payload.Body) > MaxDataBytes:
-		return fmt.Errorf("%w: the data has %d bytes, a message takes at most %d", dlqbridge.ErrTooLarge, len(o.Payload.Body), MaxDataBytes)
 	case size > limit:
 		return fmt.Errorf("%w: %d bytes, %s takes at most %d", dlqbridge.ErrTooLarge, size, facts.URN, limit)
 	case len(o.Payload.Body) == 0 && len(attributes) == 0:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
 
 	"github.com/dlqbridge/dlqbridge"
 )
@@ -87,7 +88,7 @@ func (d *DeadLetters) pull(ctx context.Context, in *pubsubpb.PullRequest, wait t
 		return out, nil
 	case ctx.Err() != nil:
 		return nil, errors.Join(err, ctx.Err()) // the caller gave up
-	case bounded.Err() != nil && errors.Is(err, dlqbridge.ErrUnclear):
+	case statusOf(err).Code() == codes.DeadlineExceeded && errors.Is(err, dlqbridge.ErrUnclear):
 		return &pubsubpb.PullResponse{}, nil
 	}
 	return nil, err

@@ -85,7 +85,7 @@ func (d *Destination) limits() dlqbridge.DestinationFacts {
 	return dlqbridge.DestinationFacts{
 		URN:           d.topic,
 		MaxBytes:      MaxMessageBytes,
-		BatchBytes:    MaxRequestBytes - requestReserve,
+		BatchBytes:    MaxRequestBytes,
 		BatchCount:    MaxRequestMessages,
 		MaxAttributes: MaxAttributes,
 	}

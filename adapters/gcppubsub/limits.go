@@ -6,16 +6,13 @@ import "time"
 // "Pub/Sub quotas and limits", or the comments of google/pubsub/v1/pubsub.proto
 // ("the proto"), read on 2026-11-30.
 const (
-	// MaxRequestBytes and MaxRequestMessages are the most that one publish is
-	// to have, and MaxDataBytes the most of one message's data (quotas and
-	// limits: 10 MB, 1,000 messages, 10 MB).
+	// MaxRequestBytes and MaxRequestMessages are the most that one publish
+	// takes, and MaxMessageBytes the most that one message can have (quotas and
+	// limits: 10 MB, 1,000 messages, 10 MB). The service's refusal draws its
+	// line at 10 MiB, so a message of this size has room for the encoding.
 	MaxRequestBytes    = 10_000_000
 	MaxRequestMessages = 1_000
-	MaxDataBytes       = 10_000_000
-	// MaxMessageBytes is for one message with its attributes, which may have
-	// 10 MB of data alone: the service's own refusal draws the line for a
-	// request at 10,485,760 bytes (as public reports quote it).
-	MaxMessageBytes = 10<<20 - requestReserve
+	MaxMessageBytes    = 10_000_000
 	// MaxAttributes of one message, MaxNameBytes of an attribute's name and
 	// MaxValueBytes of its value (quotas and limits, message).
 	MaxAttributes = 100
@@ -60,11 +57,6 @@ const (
 	// enoughLease is a subscription's own deadline that needs no extension at
 	// the receive: intake has extended by then.
 	enoughLease = 30 * time.Second
-	// requestReserve is kept from a request for what Outgoing.Size does not
-	// count: the topic's name (300 B), the ordering key (1,024 B), the
-	// attribute agent.redrive.to (300 B) and the encoding's own bytes (some 12
-	// for each of 100 attributes).
-	requestReserve = 4 << 10
 	// Ordering keys are published side by side, so that one whose request hangs
 	// does not keep the others waiting; maxKeys at a time.
 	maxKeys = 16
