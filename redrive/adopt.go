@@ -140,7 +140,7 @@ func (a *adopter) couldMark(ctx context.Context, c dlqbridge.Control) bool {
 	if err != nil {
 		return false // nobody relies on a mark that may not be there
 	}
-	_, ok := marked(p, dlqbridge.Mark{}, c.Provider, a.dest.MaxAttributes)
+	_, ok := marked(p, dlqbridge.Mark{}, c, a.dest.MaxAttributes)
 	return ok
 }
 

@@ -186,7 +186,7 @@ func (r *runner) fit(ctx context.Context, c dlqbridge.Control, j Judgement, p dl
 	}
 	m := dlqbridge.Mark{Record: c.ID, Job: job, N: it.n, Action: action, Idem: j.Context.Task.IdempotencyKey}
 	it.out = dlqbridge.Outgoing{TraceHeader: j.Arrival.Trace}
-	it.out.Payload, it.marked = marked(p, m, c.Provider, r.facts.MaxAttributes)
+	it.out.Payload, it.marked = marked(p, m, c, r.facts.MaxAttributes)
 	if r.facts.FIFO {
 		it.out.DedupID = fmt.Sprintf("%s.%d", c.ID, it.n)
 	}

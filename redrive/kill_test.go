@@ -339,3 +339,38 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		})
 	}
 }
+
+// A holder whose clock is late believes in its lease a little too long. Its
+// request may be under way when another one takes over; that one waits for the
+// longest send before it judges the open batch.
+func TestATakeoverWaitsForTheLongestSend(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.routes["orders"] = redrive.Route{Name: "orders", Kit: true}
+		w.addMany(3)
+		w.queues[orders].latency = func() (time.Duration, time.Duration) { return time.Second, 8 * time.Second }
+		short := func(o *redrive.Options) { o.Lease, o.SendDeadline = 11*time.Second, 10*time.Second }
+		_, late := w.start(t, func(_ *process, o *redrive.Options) {
+			short(o)
+			o.Now = func() time.Time { return time.Now().Add(-8 * time.Second) }
+		})
+		_, next := w.start(t, func(_ *process, o *redrive.Options) { short(o) })
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = late.Run(ctx, request())
+		}()
+		time.Sleep(3500 * time.Millisecond)
+		if _, err := next.Run(ctx, request()); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		for body, n := range w.queues[orders].bodies() {
+			if n != 1 {
+				t.Errorf("%s was sent %d times", body, n)
+			}
+		}
+		if s := w.sends["r_00000"][1]; s.Outcome != dlqbridge.OutcomeSent || s.Tries != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}

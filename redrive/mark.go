@@ -16,15 +16,18 @@ const deadLetterMarks = "CloudPubSubDeadLetterSource"
 
 // marked returns the payload as it is sent: the producer's bytes without a
 // provider's dead-letter marks, and our one mark if it has a place. A mark from
-// an earlier redrive is replaced. Without a place the message goes unmarked.
-func marked(p dlqbridge.Payload, m dlqbridge.Mark, provider dlqbridge.Provider, maxAttributes int) (dlqbridge.Payload, bool) {
+// an earlier redrive is replaced. Without a place the message goes unmarked. On
+// Pub/Sub the subscription it is for goes along, for the filters of others.
+func marked(p dlqbridge.Payload, m dlqbridge.Mark, c dlqbridge.Control, maxAttributes int) (dlqbridge.Payload, bool) {
 	p = p.Without(dlqbridge.MarkName)
-	if provider == dlqbridge.PubSub {
+	if c.Provider == dlqbridge.PubSub {
 		for _, a := range p.Attributes {
 			if strings.HasPrefix(a.Name, deadLetterMarks) {
 				p = p.Without(a.Name)
 			}
 		}
+		to := c.Source[strings.LastIndexByte(c.Source, '/')+1:]
+		p = p.With(dlqbridge.Attribute{Name: dlqbridge.MarkToName, Type: "String", Value: []byte(to)})
 	}
 	if maxAttributes > 0 && len(p.Attributes) >= maxAttributes {
 		return p, false

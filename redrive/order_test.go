@@ -187,3 +187,27 @@ func TestADoubtOnFIFOOutlivesItsWindow(t *testing.T) {
 		}
 	})
 }
+
+// An answer was lost and the repetition is refused: the first one may be out,
+// so it is a doubt and not a refusal.
+func TestARefusalAfterALostAnswerIsADoubt(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.groups(2, "a")
+		tries := 0
+		w.queues[orders].fault = func(dlqbridge.Outgoing) error {
+			if tries++; tries > 1 {
+				return dlqbridge.ErrInvalid
+			}
+			return nil
+		}
+		w.queues[orders].lose = func(dlqbridge.Outgoing) bool { return true }
+		_, c := w.start(t, nil)
+		res, err := c.Run(ctx, request())
+		if err != nil || res.Outcomes[dlqbridge.OutcomeInDoubt] != 1 || res.Outcomes[dlqbridge.OutcomeRefused] != 0 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		if c := w.control("r_0001"); c.Status != dlqbridge.StatusRedriving || c.Claim == nil {
+			t.Errorf("%+v", c)
+		}
+	})
+}

@@ -325,3 +325,31 @@ func TestSharedDeadLetterQueue(t *testing.T) {
 		}
 	})
 }
+
+// On Pub/Sub the provider's dead-letter marks stay behind, and the subscription
+// that the message is for goes along.
+func TestMarksOnPubSub(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		const source = "projects/acme/subscriptions/invoices"
+		w.queues[source] = newQueue(source, false)
+		w.queues[source].facts.MaxAttributes = 100
+		w.add("r_1", func(c *dlqbridge.Control, p *dlqbridge.Payload) {
+			c.Provider, c.Source = dlqbridge.PubSub, source
+			p.Attributes = append(p.Attributes,
+				dlqbridge.Attribute{Name: "CloudPubSubDeadLetterSourceDeliveryCount", Type: "String", Value: []byte("5")},
+				dlqbridge.Attribute{Name: dlqbridge.MarkToName, Type: "String", Value: []byte("old")})
+		})
+		sent(ctx, t, w)
+		var names []string
+		got := w.queues[source].all()[0].out.Payload
+		for _, a := range got.Attributes {
+			names = append(names, a.Name)
+		}
+		if diff := cmp.Diff([]string{dlqbridge.MarkName, dlqbridge.MarkToName, "k"}, names); diff != "" {
+			t.Error(diff)
+		}
+		if to, _ := got.Attribute(dlqbridge.MarkToName); string(to.Value) != "invoices" {
+			t.Errorf("to %s", to.Value)
+		}
+	})
+}
