@@ -1,7 +1,7 @@
 package adaptertest
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,23 +89,42 @@ func carried(d Differences) []dlqbridge.Outgoing {
 	return out
 }
 
-// sameMessages compares without regard to the messages' order; deduplication
-// ids do not arrive.
+// shown is a message as a difference is shown: what is long as its beginning
+// and its hash, so that comparing is quick and output can be read.
+type shown struct {
+	Body, GroupKey, TraceHeader string
+	Attributes                  []string
+}
+
+const shownBytes = 200
+
+func show(value []byte) string {
+	if len(value) <= shownBytes {
+		return string(value)
+	}
+	return fmt.Sprintf("%s… (%d bytes, SHA-256 %x)", value[:shownBytes], len(value), sha256.Sum256(value))
+}
+
+// sameMessages compares without regard to the messages' order and to that of
+// their attributes; deduplication ids do not arrive.
 func sameMessages(t testing.TB, what string, got, want []dlqbridge.Outgoing) {
 	t.Helper()
-	if diff := cmp.Diff(sorted(want), sorted(got), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(showAll(want), showAll(got), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 
-func sorted(messages []dlqbridge.Outgoing) []dlqbridge.Outgoing {
-	out := slices.Clone(messages)
-	for i := range out {
-		out[i].DedupID = ""
-		out[i].Payload.Attributes = slices.Clone(out[i].Payload.Attributes)
-		out[i].Payload.Normalize()
+func showAll(messages []dlqbridge.Outgoing) []shown {
+	var out []shown
+	for _, m := range messages {
+		s := shown{Body: show(m.Payload.Body), GroupKey: m.Payload.GroupKey, TraceHeader: m.TraceHeader}
+		for _, a := range m.Payload.Attributes {
+			s.Attributes = append(s.Attributes, a.Name+" "+a.Type+" "+show(a.Value))
+		}
+		slices.Sort(s.Attributes)
+		out = append(out, s)
 	}
-	slices.SortFunc(out, func(a, b dlqbridge.Outgoing) int { return bytes.Compare(a.Payload.Body, b.Payload.Body) })
+	slices.SortFunc(out, func(a, b shown) int { return strings.Compare(a.Body, b.Body) })
 	return out
 }
 
