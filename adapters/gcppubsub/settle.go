@@ -101,7 +101,8 @@ func (d *DeadLetters) cut(letters []dlqbridge.Letter, positions []int) [][]int {
 // settleBatch makes one request and answers for each ack id.
 //
 // Where the answer names the ids that failed (exactly once), it says nothing
-// about the others that can be relied on: they are asked for again. Where a
+// about the others that can be relied on: they are asked for again at once, by
+// themselves, which is as good as once. Where a
 // request is refused without a name, one malformed id may have failed all, so
 // it is made in halves until only that one is refused.
 func settleBatch(ctx context.Context, ids []string, request func(context.Context, []string) error) []error {
@@ -131,11 +132,17 @@ func settleParts(ctx context.Context, ids []string, asked []int, out []error, re
 		return
 	}
 	failed := failedIDs(err)
-	switch {
-	case len(failed) > 0:
-		for _, at := range asked {
-			out[at] = ackResult(failed[ids[at]])
+	var unnamed []int
+	for _, at := range asked {
+		if reason, ok := failed[ids[at]]; ok {
+			out[at] = ackResult(reason)
+		} else {
+			unnamed = append(unnamed, at)
 		}
+	}
+	switch {
+	case len(unnamed) < len(asked):
+		settleParts(ctx, ids, unnamed, out, request)
 	case statusOf(err).Code() == codes.InvalidArgument && len(asked) > 1:
 		half := len(asked) / 2
 		settleParts(ctx, ids, asked[:half], out, request)
@@ -165,8 +172,6 @@ func failedIDs(err error) map[string]string {
 // ackResult gives the reason for one ack id its meaning.
 func ackResult(reason string) error {
 	switch {
-	case reason == "":
-		return fmt.Errorf("%w: the answer does not mention this letter", dlqbridge.ErrUnclear)
 	case strings.HasPrefix(reason, ackTransientPrefix):
 		return fmt.Errorf("%w: %s", dlqbridge.ErrUnavailable, reason)
 	case reason == ackOver:
