@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,9 +71,13 @@ type Done struct {
 	Note string
 }
 
-// maxTries bounds how often a move is tried against others who move the same
-// record: more than a busy intake causes, and then the person should look.
-const maxTries = 5
+const (
+	// maxTries bounds how often a move is tried against others who move the same
+	// record: more than a busy intake causes, and then the person should look.
+	maxTries = 8
+	// meanwhile is the most that is waited before the second try; it doubles.
+	meanwhile = 20 * time.Millisecond
+)
 
 // Move moves one record. *dlqbridge.MoveError says why a move is refused and
 // what would be possible.
@@ -81,6 +86,14 @@ func (m Mover) Move(ctx context.Context, id string, r Request) (Done, error) {
 		done, err := m.once(ctx, id, r)
 		if err == nil || !errors.Is(err, dlqbridge.ErrConflict) || try == maxTries {
 			return done, err
+		}
+		// A random share, so that those who collided do not collide again.
+		timer := time.NewTimer(rand.N(meanwhile << (try - 1)))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return done, ctx.Err()
 		}
 	}
 }

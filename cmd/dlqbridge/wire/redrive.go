@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/awssqs"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/redrive"
 )
@@ -25,8 +27,9 @@ func (b *Bridge) Controller() *redrive.Controller {
 }
 
 // ResolveSources asks for the URN of each route's configured source, which a
-// job compares with the records' own. A source that cannot be found stays in
-// as it is written: what leads there is then excluded, and the rest goes on.
+// job compares with the records' own. A source that cannot be found keeps the
+// URN that it would have: what leads there is then excluded as without target,
+// and the rest goes on.
 func (b *Bridge) ResolveSources(ctx context.Context) error {
 	for _, r := range b.Config.Routes {
 		if _, err := b.Source(ctx, r); err != nil {
@@ -34,9 +37,27 @@ func (b *Bridge) ResolveSources(ctx context.Context) error {
 				return ctx.Err()
 			}
 			b.Log.LogAttrs(ctx, slog.LevelWarn, "source queue cannot be opened", slog.String("route", r.Name), slog.String("error", err.Error()))
+			b.assumeSource(ctx, r)
 		}
 	}
 	return nil
+}
+
+// assumeSource notes the URN that a route's missing source would have: beside
+// its dead-letter queue, which SQS demands to be in the same account and region.
+func (b *Bridge) assumeSource(ctx context.Context, r config.Route) {
+	urn := r.SQS.SourceQueue
+	if !strings.HasPrefix(urn, "arn:") {
+		dead, err := awssqs.Open(ctx, b.Queue(r.SQS.DeadLetterQueue))
+		if err != nil {
+			return
+		}
+		name := urn[strings.LastIndexByte(urn, '/')+1:] // of a URL, or all of a name
+		urn = dead.Place()[:strings.LastIndexByte(dead.Place(), ':')+1] + name
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sources[r.Name] = urn
 }
 
 func (b *Bridge) redriveRoute(name string) (redrive.Route, bool) {

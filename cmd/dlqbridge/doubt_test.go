@@ -1,0 +1,144 @@
+package main_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/dlqbridge/dlqbridge/localstack"
+)
+
+// inDoubt sends one record and loses the answer.
+func (b *bench) inDoubt(carriedOut bool) string {
+	b.t.Helper()
+	id := b.tasks(intent, nil, "t-1")["t-1"]
+	do := "drop_before"
+	if carriedOut {
+		do = "drop_after"
+	}
+	if _, err := b.cloud.AddFault(localstack.Fault{Service: "sqs", Operation: "SendMessageBatch", Times: 1, Do: do}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.want(3, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...)
+	if r := b.show(id); r.Status != "redriving" || len(r.Redrives) != 1 || r.Redrives[0].Outcome != "in_doubt" {
+		b.t.Fatalf("no doubt: %+v", r)
+	}
+	// Nothing sends it again on a guess.
+	b.want(3, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...)
+	return id
+}
+
+func TestSendInDoubtIsSettledByAPerson(t *testing.T) {
+	t.Run("it went out", func(t *testing.T) {
+		inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+			id := b.inDoubt(true)
+			b.triage(0, "settle-send", id, append([]string{"--to", "sent"}, said...)...)
+			if r := b.show(id); r.Status != "redriving" || r.Redrives[0].Outcome != "sent" {
+				t.Errorf("got %+v", r)
+			}
+			// Settled twice is refused: there is no doubt any more.
+			b.triage(1, "settle-send", id, append([]string{"--to", "not-sent"}, said...)...)
+			if b.receive("orders") == nil || b.receive("orders") != nil {
+				t.Error("not exactly one copy")
+			}
+		})
+	})
+	t.Run("it did not", func(t *testing.T) {
+		inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+			id := b.inDoubt(false)
+			b.triage(0, "settle-send", id, append([]string{"--to", "not-sent"}, said...)...)
+			b.status("authorized", id)
+			run := document[runDoc](b, 0, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...)
+			if run.Sent != 1 {
+				t.Errorf("got %+v", run)
+			}
+			if b.receive("orders") == nil || b.receive("orders") != nil {
+				t.Error("not exactly one copy")
+			}
+			if r := b.show(id); len(r.Redrives) != 1 || r.Redrives[0].Outcome != "sent" {
+				t.Errorf("got %+v", r)
+			}
+		})
+	})
+}
+
+func TestManyPeopleAtOneRecord(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		id := b.tasks(nil, nil, "t-1")["t-1"]
+		var all sync.WaitGroup
+		for i := range 6 {
+			all.Go(func() {
+				if c := b.run("triage", "assign", id, "--owner", fmt.Sprint("team-", i), "--reason", "mine"); c.code != 0 {
+					t.Errorf("exit %d: %s", c.code, c.stderr)
+				}
+			})
+		}
+		all.Wait()
+		if h := document[historyDoc](b, 0, "records", "history", id).History; len(h) != 7 {
+			t.Errorf("%d entries, want 7: none may be lost", len(h))
+		}
+	})
+}
+
+func TestPolicyAloneSendsAfterTheBackoffOnly(t *testing.T) {
+	config := oneRoute + "causes: {timeout: {auto_authorize: true, backoff: 1h, backoff_max: 2h}}\n"
+	inBubble(t, config, []string{"orders"}, func(b *bench) {
+		id := b.tasks(intent, nil, "t-1")["t-1"]
+		if r := document[runDoc](b, 3, "redrive", "run", "--cause", "timeout", "--policy"); r.Sent != 0 || r.Excluded[0].Reason != "not_before" {
+			t.Errorf("before the back-off: %+v", r)
+		}
+		time.Sleep(61 * time.Minute) // virtual
+		if r := document[runDoc](b, 0, "redrive", "run", "--cause", "timeout", "--policy"); r.Sent != 1 {
+			t.Errorf("after the back-off: %+v", r)
+		}
+		h := document[historyDoc](b, 0, "records", "history", id).History
+		if by := h[1].By; !strings.HasPrefix(by, "policy:") {
+			t.Errorf("authorised by %s", by)
+		}
+	})
+}
+
+func TestSourceThatIsGoneIsATargetMissing(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		b.tasks(intent, nil, "t-1")
+		if _, err := b.sqs.DeleteQueue(b.t.Context(), &sqs.DeleteQueueInput{QueueUrl: b.url("orders")}); err != nil {
+			t.Fatal(err)
+		}
+		p := document[planDoc](b, 0, append([]string{"redrive", "plan", "--cause", "timeout"}, fixed...)...)
+		if len(p.Excluded) != 1 || p.Excluded[0].Reason != "target_missing" {
+			t.Errorf("got %+v", p)
+		}
+	})
+}
+
+func TestSharedDeadLetterQueueGoesByTheLettersOwnSource(t *testing.T) {
+	config := strings.Replace(oneRoute, ", source_queue: orders", "", 1)
+	inBubble(t, config, []string{"orders"}, func(b *bench) {
+		second := "second"
+		if _, err := b.sqs.CreateQueue(b.t.Context(), &sqs.CreateQueueInput{QueueName: &second, Attributes: map[string]string{
+			"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":"1"}`,
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		b.ledger("a", "task", intent)
+		b.ledger("b", "task", intent)
+		b.send("orders", "a", row{"v": 1, "task": "a", "type": "bill", "cause": "timeout"})
+		b.send("second", "b", row{"v": 1, "task": "b", "type": "bill", "cause": "timeout"})
+		b.die("orders")
+		b.die("second")
+		b.ok("intake", "--until-empty")
+		r := document[runDoc](b, 0, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...)
+		if r.Sent != 2 || len(r.Jobs) != 2 {
+			t.Errorf("got %+v", r)
+		}
+		for queue, body := range map[string]string{"orders": "a", "second": "b"} {
+			if m := b.receive(queue); m == nil || *m.Body != body {
+				t.Errorf("%s got %v", queue, m)
+			}
+		}
+	})
+}
