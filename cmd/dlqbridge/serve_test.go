@@ -193,6 +193,29 @@ func TestServeIsNotReadyWithoutItsQueueOrTable(t *testing.T) {
 	}
 }
 
+func TestServeComesBackWhenARightDoes(t *testing.T) {
+	s := startService(t, oneRoute)
+	if _, err := s.cloud.AddFault(localstack.Fault{Service: "sqs", Operation: "ReceiveMessage", Times: -1, Do: "error", Code: "AccessDenied", Status: 403}); err != nil {
+		t.Fatal(err)
+	}
+	s.send("orders-dlq", "wakes the receive that waits", nil)
+	s.until("the failure", func() bool {
+		code, body := s.get("/readyz")
+		return code == 503 && strings.Contains(body, "intake of orders")
+	})
+	s.cloud.ClearFaults()
+	s.until("the record", func() bool {
+		return s.metric(`dlqbridge_letters_total{kind="record",route="orders"} 2`) || s.metric(`dlqbridge_letters_total{kind="record",route="orders"} 1`)
+	})
+	if !s.metric(`dlqbridge_loop_errors_total{loop="intake"} 1`) && s.metric(`dlqbridge_loop_errors_total{loop="intake"} 0`) {
+		t.Error("the failure is not counted")
+	}
+	s.stop()
+	if code := <-s.done; code != 0 {
+		t.Errorf("serve ended with %d", code)
+	}
+}
+
 func TestServeNamesWhatIsMissingAtTheStart(t *testing.T) {
 	inBubble(t, oneRoute, nil, func(b *bench) {
 		if c := b.want(1, "serve", "--listen", "127.0.0.1:0"); !strings.Contains(c.stderr, "orders-dlq") {

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"net"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/prom"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/serve"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
@@ -41,7 +44,7 @@ letters in hand, and ends within half a minute. It never sends: that is
 			for i, r := range c.Routes {
 				names[i] = r.Name
 			}
-			metrics := prom.New(names, s.p.Version)
+			metrics := prom.New(prom.Options{Routes: names, Owners: owners(c), Version: s.p.Version})
 			cloud, err := s.aws(cmd.Context())
 			if err != nil {
 				return err
@@ -61,4 +64,15 @@ letters in hand, and ends within half a minute. It never sends: that is
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "address of the doors (default 127.0.0.1:9464)")
 	return cmd
+}
+
+// owners are those that configuration gives causes to.
+func owners(c config.Config) []string {
+	var out []string
+	for _, cause := range dlqbridge.Causes() {
+		if o := dlqbridge.Short(c.Causes[cause].Owner); o != "" && !slices.Contains(out, o) {
+			out = append(out, o)
+		}
+	}
+	return out
 }

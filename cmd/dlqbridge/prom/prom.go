@@ -4,6 +4,7 @@
 package prom
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -42,6 +43,8 @@ type Metrics struct {
 	oldest     *prometheus.GaugeVec // route
 	near       *prometheus.GaugeVec
 	overdue    *prometheus.GaugeVec
+	owners     *prometheus.GaugeVec // owner, state
+	known      []string             // owners with a label of their own
 	surveyed   prometheus.Gauge
 	signatures prometheus.Gauge
 	largest    prometheus.Gauge
@@ -67,10 +70,24 @@ var (
 	CallResults = []string{"ok", "throttled", "failed"}
 )
 
-// New makes the metrics of a process that reads these routes.
-func New(routes []string, version string) *Metrics {
+// Options say what the closed label sets are made of.
+type Options struct {
+	// Routes are those that the process reads, Owners those of its causes; all
+	// other owners count as other.
+	Routes, Owners []string
+	Version        string
+}
+
+// Owners that are no one's name.
+const (
+	ownerNobody = "nobody"
+	ownerOther  = "other"
+)
+
+// New makes the metrics of a process.
+func New(o Options) *Metrics {
 	r := prometheus.NewRegistry()
-	m := &Metrics{registry: r, routes: routes}
+	m := &Metrics{registry: r, routes: o.Routes, known: append([]string{ownerNobody, ownerOther}, o.Owners...)}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "dlqbridge", Name: name, Help: help}, labels)
 		r.MustRegister(c)
@@ -104,12 +121,13 @@ func New(routes []string, version string) *Metrics {
 	m.oldest = gauge("oldest_open_record_age_seconds", "Age of the oldest open record, as last surveyed.", "route")
 	m.near = gauge("records_near_deadline", "Open records whose task is due within an hour, as last surveyed.", "route")
 	m.overdue = gauge("records_triage_overdue", "Open records past their triage deadline, as last surveyed.", "route")
+	m.owners = gauge("records_owner", "Open records by owner, as last surveyed: all, and those past their triage deadline.", "owner", "state")
 	m.surveyed = gauge("survey_timestamp_seconds", "When open records were surveyed last.").WithLabelValues()
 	m.signatures = gauge("signatures_open", "Different signatures among open records, as last surveyed.").WithLabelValues()
 	m.largest = gauge("largest_signature_records", "Open records of the largest group of one signature, as last surveyed.").WithLabelValues()
 	m.types = newTopK(r)
 	info := gauge("build_info", "1, with the version.", "version")
-	info.WithLabelValues(version).Set(1)
+	info.WithLabelValues(o.Version).Set(1)
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.initialise()
 	return m
@@ -228,6 +246,7 @@ type Survey struct {
 	oldest  map[string]time.Time
 	near    map[string]float64
 	overdue map[string]float64
+	owners  map[[2]string]float64
 	groups  map[string]int
 	types   map[[2]string]float64
 }
@@ -236,7 +255,7 @@ type Survey struct {
 func NewSurvey(routes []string) *Survey {
 	return &Survey{
 		routes: routes, open: map[[3]string]float64{}, effects: map[[2]string]float64{}, oldest: map[string]time.Time{},
-		near: map[string]float64{}, overdue: map[string]float64{}, groups: map[string]int{}, types: map[[2]string]float64{},
+		near: map[string]float64{}, overdue: map[string]float64{}, owners: map[[2]string]float64{}, groups: map[string]int{}, types: map[[2]string]float64{},
 	}
 }
 
@@ -257,8 +276,11 @@ func (s *Survey) Add(c dlqbridge.Control, now time.Time) {
 	if !c.Deadline.IsZero() && c.Deadline.Sub(now) <= nearDeadline {
 		s.near[c.Route]++
 	}
+	owner := cmp.Or(c.Owner, ownerNobody)
+	s.owners[[2]string{owner, "open"}]++
 	if !c.TriageBy.IsZero() && now.After(c.TriageBy) {
 		s.overdue[c.Route]++
+		s.owners[[2]string{owner, "overdue"}]++
 	}
 	s.groups[c.Signature]++
 	s.types[[2]string{c.Route, c.TaskType}]++
@@ -282,6 +304,18 @@ func (m *Metrics) Survey(s *Survey, now time.Time) {
 		m.oldest.WithLabelValues(route).Set(age)
 		m.near.WithLabelValues(route).Set(s.near[route])
 		m.overdue.WithLabelValues(route).Set(s.overdue[route])
+	}
+	byOwner := map[[2]string]float64{}
+	for k, n := range s.owners {
+		if !slices.Contains(m.known, k[0]) {
+			k[0] = ownerOther
+		}
+		byOwner[k] += n
+	}
+	for _, owner := range m.known {
+		for _, state := range []string{"open", "overdue"} {
+			m.owners.WithLabelValues(owner, state).Set(byOwner[[2]string{owner, state}])
+		}
 	}
 	largest := 0
 	for _, n := range s.groups {

@@ -49,6 +49,9 @@ const (
 	// queue that was deleted or a right that was taken must not stop the others.
 	restartBase = time.Second
 	restartMax  = time.Minute
+	// provenAfter is how long an intake must go on to count as working again:
+	// what cannot work at all fails at its first receive.
+	provenAfter = 5 * time.Second
 	// How long the HTTP doors may take to close.
 	closeWithin = 5 * time.Second
 	// Bounds of what a slow client can hold.
@@ -203,7 +206,9 @@ func (s *Server) takeIn(ctx context.Context, r config.Route, in *enrich.Intake) 
 	pause := restartBase
 	for {
 		began := s.o.Bridge.Now()
+		proven := time.AfterFunc(provenAfter, func() { s.health.failing(r.Name, nil) })
 		err := in.Run(ctx)
+		proven.Stop()
 		if ctx.Err() != nil {
 			return
 		}
@@ -217,7 +222,6 @@ func (s *Server) takeIn(ctx context.Context, r config.Route, in *enrich.Intake) 
 			return
 		}
 		pause = min(2*pause, restartMax)
-		s.health.failing(r.Name, nil)
 	}
 }
 

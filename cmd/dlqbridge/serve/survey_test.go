@@ -48,7 +48,7 @@ func TestSurveyJudgesAnewWhatIsDue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := New(Options{Bridge: b, Metrics: prom.New([]string{"orders"}, "test"), Log: b.Log})
+		s := New(Options{Bridge: b, Metrics: prom.New(prom.Options{Routes: []string{"orders"}, Version: "test"}), Log: b.Log})
 
 		text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 		if _, err := tables.PutItem(ctx, &dynamodb.PutItemInput{TableName: &c.Tables.Ledger, Item: map[string]types.AttributeValue{
