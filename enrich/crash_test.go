@@ -216,7 +216,7 @@ func (w *world) outcomes() map[string]outcome {
 	out := map[string]outcome{}
 	for key, c := range w.cases() {
 		if c.Control.TaskID == "" {
-			key = c.Arrivals[0].MessageID // of the first: random, so by body instead
+			// Message ids are random, so by body instead.
 			p, err := w.store.Payload(w.t.Context(), c.Control.ID, c.Arrivals[0].Key)
 			must(w.t, err)
 			key = "body " + string(p.Body)
@@ -240,8 +240,10 @@ func (w *world) outcomes() map[string]outcome {
 		if c.Control.Version != len(c.History) {
 			w.t.Errorf("%s: version %d with %d history entries", key, c.Control.Version, len(c.History))
 		}
-		out[key] = outcome{c.Control.Status, verbs(c), c.Control.Arrivals, letters,
-			fmt.Sprintf("late=%v conflict=%v recurrences=%d previous=%v", c.Control.Late, c.Control.Conflict, c.Control.Recurrences, c.Control.Previous != "")}
+		out[key] = outcome{
+			c.Control.Status, verbs(c), c.Control.Arrivals, letters,
+			fmt.Sprintf("late=%v conflict=%v recurrences=%d previous=%v", c.Control.Late, c.Control.Conflict, c.Control.Recurrences, c.Control.Previous != ""),
+		}
 	}
 	return out
 }
@@ -257,12 +259,24 @@ func wantOutcomes() map[string]outcome {
 		"twice":      {looked, []dlqbridge.Verb{receive, receive}, 2, 2, quiet},
 		"body plain": {looked, []dlqbridge.Verb{receive}, 1, 1, quiet},
 		"open":       {looked, []dlqbridge.Verb{receive, receive}, 2, 2, quiet},
-		"redriving": {looked, []dlqbridge.Verb{receive, dlqbridge.VerbAuthorize, dlqbridge.VerbClaim, dlqbridge.VerbRecur}, 2, 2,
-			"late=false conflict=false recurrences=1 previous=false"},
-		"body ten": {looked, []dlqbridge.Verb{receive, dlqbridge.VerbAuthorize, dlqbridge.VerbClaim, dlqbridge.VerbRecur}, 2, 2,
-			"late=false conflict=false recurrences=1 previous=false"},
-		"late": {dlqbridge.StatusRedriving, []dlqbridge.Verb{receive, dlqbridge.VerbAuthorize, dlqbridge.VerbClaim, receive}, 2, 2,
-			"late=true conflict=false recurrences=0 previous=false"},
+		"redriving": {
+			looked,
+			[]dlqbridge.Verb{receive, dlqbridge.VerbAuthorize, dlqbridge.VerbClaim, dlqbridge.VerbRecur},
+			2, 2,
+			"late=false conflict=false recurrences=1 previous=false",
+		},
+		"body ten": {
+			looked,
+			[]dlqbridge.Verb{receive, dlqbridge.VerbAuthorize, dlqbridge.VerbClaim, dlqbridge.VerbRecur},
+			2, 2,
+			"late=false conflict=false recurrences=1 previous=false",
+		},
+		"late": {
+			dlqbridge.StatusRedriving,
+			[]dlqbridge.Verb{receive, dlqbridge.VerbAuthorize, dlqbridge.VerbClaim, receive},
+			2, 2,
+			"late=true conflict=false recurrences=0 previous=false",
+		},
 		"closed":   {dlqbridge.StatusRejected, []dlqbridge.Verb{receive, dlqbridge.VerbReject}, 1, 1, quiet},
 		"closed#1": {looked, []dlqbridge.Verb{receive}, 1, 1, "late=false conflict=false recurrences=0 previous=true"},
 	}

@@ -91,7 +91,7 @@ func changes(k dlqbridge.Control, x dlqbridge.Context) []string {
 		return []string{"The record is closed; a new letter would open the next one."}
 	}
 	var out []string
-	switch k.Why {
+	switch k.Why { //nolint:exhaustive // the default is for all others
 	case dlqbridge.WhyEffectUnknown:
 		switch {
 		case !x.RunningUntil.IsZero():

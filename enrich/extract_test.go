@@ -54,8 +54,10 @@ func TestExtractByPrecedence(t *testing.T) {
 		provenance string
 		conflicts  int
 	}{
-		{"agent.ctx first", sqsLetter(`{"taskId":"t-body"}`, text("agent.ctx", `{"task":"t-ctx"}`), text("agent.task.id", "t-flat")),
-			"taskId", taskID, "t-ctx", "attr:agent.ctx", 2},
+		{
+			"agent.ctx first", sqsLetter(`{"taskId":"t-body"}`, text("agent.ctx", `{"task":"t-ctx"}`), text("agent.task.id", "t-flat")),
+			"taskId", taskID, "t-ctx", "attr:agent.ctx", 2,
+		},
 		{"then the flat attribute", sqsLetter(`{"agent":{"task":"t-agent"}}`, text("agent.task.id", "t-flat")), "taskId", taskID, "t-flat", "attr:agent.task.id", 1},
 		{"then the agent object", sqsLetter(`{"agent":{"task":"t-agent"},"task_id":"t-agent"}`), "taskId", taskID, "t-agent", "body:/agent/task", 0},
 		{"agent object by canonical name", sqsLetter(`{"agent":{"task.id":"t-1"}}`), "taskId", taskID, "t-1", "body:/agent/task", 0},

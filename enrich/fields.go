@@ -1,6 +1,7 @@
 package enrich
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,21 +38,27 @@ type field struct {
 var fields = []field{
 	{name: "taskId", kind: kindID, key: "task", attr: "task.id", known: []string{
 		"attr:agent_task_id", "attr:taskId", "attr:task_id", "attr:x-task-id", "attr:ce-id",
-		"body:/taskId", "body:/task_id", "body:/task/id", "body:/headers/id", "body:/job_id", "body:/uuid", selectorCloudEvent, "body:/jid"}},
+		"body:/taskId", "body:/task_id", "body:/task/id", "body:/headers/id", "body:/job_id", "body:/uuid", selectorCloudEvent, "body:/jid",
+	}},
 	{name: "runId", kind: kindID, key: "run", attr: "run.id", known: []string{
 		"attr:runId", "attr:run_id",
 		"body:/runId", "body:/run_id", "body:/configurable/thread_id", "body:/thread_id", "body:/workflow_id",
-		"body:/executionArn", "body:/conversation_id", "body:/headers/root_id"}},
+		"body:/executionArn", "body:/conversation_id", "body:/headers/root_id",
+	}},
 	{name: "taskType", kind: kindName, key: "type", attr: "task.type", known: []string{
 		"attr:task_type", "attr:shoryuken_class", "attr:ce-type",
-		"body:/taskType", "body:/type", "body:/headers/task", "body:/job_class", "body:/displayName", "body:/detail-type"}},
+		"body:/taskType", "body:/type", "body:/headers/task", "body:/job_class", "body:/displayName", "body:/detail-type",
+	}},
 	{name: "tenant", kind: kindID, key: "tenant", attr: "tenant", known: []string{
-		"attr:tenant", "attr:tenant_id", selectorFairGroup, "body:/tenantId", "body:/tenant_id", "body:/account_id"}},
+		"attr:tenant", "attr:tenant_id", selectorFairGroup, "body:/tenantId", "body:/tenant_id", "body:/account_id",
+	}},
 	{name: "idempotencyKey", kind: kindID, key: "idem", attr: "idempotency_key", known: []string{
 		"attr:idempotency-key", "attr:Idempotency-Key",
-		"body:/idempotencyKey", "body:/idempotency_key", "body:/input/idempotency_key"}},
+		"body:/idempotencyKey", "body:/idempotency_key", "body:/input/idempotency_key",
+	}},
 	{name: "attempts", kind: kindCount, key: "n", attr: "attempt", known: []string{
-		"body:/attempt", "body:/headers/retries", "body:/executions"}},
+		"body:/attempt", "body:/headers/retries", "body:/executions",
+	}},
 	{name: "maxAttempts", kind: kindCount, key: "max", attr: "attempt.max"},
 	{name: "deadline", kind: kindTime, key: "dl", attr: "deadline"},
 	{name: "validUntil", kind: kindTime, key: "vu", attr: "valid_until"},
@@ -60,10 +67,12 @@ var fields = []field{
 	{name: "cause", kind: kindCause, key: "cause", attr: "cause"},
 	{name: "code", kind: kindName, key: "code", attr: "error.code", known: []string{
 		"attr:agent.error.type", "attr:ErrorCode", "attr:ERROR_CODE",
-		"body:/error/code", "body:/error/type", "body:/errorCode", "body:/responsePayload/errorType", "body:/exception"}},
+		"body:/error/code", "body:/error/type", "body:/errorCode", "body:/responsePayload/errorType", "body:/exception",
+	}},
 	{name: "message", kind: kindMessage, key: "msg", attr: "error.message", known: []string{
 		"attr:ErrorMessage", "attr:ERROR_MESSAGE", "attr:CloudPubSubDeadLetterSourceDeliveryErrorMessage",
-		"body:/error/message", "body:/errorMessage", "body:/responsePayload/errorMessage"}},
+		"body:/error/message", "body:/errorMessage", "body:/responsePayload/errorMessage",
+	}},
 	{name: "step", kind: kindName, key: "step", attr: "step"},
 	{name: "tool", kind: kindName, key: "tool", attr: "tool"},
 	{name: "dependency", kind: kindName, key: "dep", attr: "dependency"},
@@ -73,7 +82,8 @@ var fields = []field{
 	{name: "versions.workflow", kind: kindName, key: "wv", attr: "versions.workflow"},
 	{name: "versions.policy", kind: kindName, key: "polv", attr: "versions.policy"},
 	{name: "trace", kind: kindName, known: []string{
-		"attr:traceparent", "attr:googclient_traceparent", "sys:googclient_traceparent", "sys:AWSTraceHeader", "body:/traceparent", "body:/trace"}},
+		"attr:traceparent", "attr:googclient_traceparent", "sys:googclient_traceparent", "sys:AWSTraceHeader", "body:/traceparent", "body:/trace",
+	}},
 }
 
 // FieldNames lists the fields that Route.Fields may name.
@@ -87,10 +97,10 @@ func FieldNames() []string {
 
 // Two built-in selectors look at more than one place.
 const (
-	// selectorCloudEvent is /id, but only of a body that is a CloudEvent: any
+	// SelectorCloudEvent is /id, but only of a body that is a CloudEvent: any
 	// other "id" may name anything.
 	selectorCloudEvent = "body:/id"
-	// selectorFairGroup is the group id of a standard queue, where the fair
+	// SelectorFairGroup is the group id of a standard queue, where the fair
 	// queues' documentation defines it as the tenant. On FIFO it is an order.
 	selectorFairGroup = "sys:MessageGroupId"
 )
@@ -175,7 +185,7 @@ var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
 
 func pointer(s string) ([]string, error) {
 	if !strings.HasPrefix(s, "/") {
-		return nil, fmt.Errorf("a JSON pointer starts with /")
+		return nil, errors.New("a JSON pointer starts with /")
 	}
 	path := strings.Split(s[1:], "/")
 	if len(path) > maxPointer {

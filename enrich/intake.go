@@ -101,7 +101,7 @@ func NewIntake(o IntakeOptions) (*Intake, error) {
 		o.Observer = nobody{}
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = time.Now //nolint:forbidigo // the default clock
 	}
 	return &Intake{o: o}, nil
 }

@@ -240,8 +240,10 @@ func TestC06TheSameLetterTwiceInOneBatch(t *testing.T) {
 // C17, C19, C21: bodies are kept byte for byte.
 func TestC17BodiesAreKeptAsTheyAre(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		bodies := []string{"deadbeef", "SGVsbG8=", "1234", "abcd", `{"k":1}`, "\xEF\xBB\xBF{\"task\":\"resize\",\"task_id\":17}", `{"k":"\ud800"}`, `{"a":1,"a":2}`,
-			strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40), `{"order_id":616581622363398142,"neg":-6221876622438591526}`, " \t{}\n"}
+		bodies := []string{
+			"deadbeef", "SGVsbG8=", "1234", "abcd", `{"k":1}`, "\xEF\xBB\xBF{\"task\":\"resize\",\"task_id\":17}", `{"k":"\ud800"}`, `{"a":1,"a":2}`,
+			strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40), `{"order_id":616581622363398142,"neg":-6221876622438591526}`, " \t{}\n",
+		}
 		for _, b := range bodies {
 			w.send(message{body: b})
 		}
@@ -406,7 +408,7 @@ func TestControlItemHoldsNoContent(t *testing.T) {
 		w.die()
 		w.drain()
 		for _, r := range w.Requests("dynamodb", 0) {
-			if r.Operation == "PutItem" && (strings.Contains(string(r.Request), "secret-")) {
+			if r.Operation == "PutItem" && strings.Contains(string(r.Request), "secret-") {
 				t.Errorf("control item: %s", r.Request)
 			}
 		}

@@ -75,8 +75,10 @@ func TestC52ExpiredHandles(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.send(tasks(10)...)
 		w.die()
-		w.fault(localstack.Fault{Service: "sqs", Operation: "DeleteMessageBatch", Do: localstack.DoFailEntries, Code: "ReceiptHandleIsInvalid", SenderFault: true,
-			Entries: localstack.Entries{Positions: []int{1, 5, 7}}})
+		w.fault(localstack.Fault{
+			Service: "sqs", Operation: "DeleteMessageBatch", Do: localstack.DoFailEntries, Code: "ReceiptHandleIsInvalid", SenderFault: true,
+			Entries: localstack.Entries{Positions: []int{1, 5, 7}},
+		})
 		counts := w.drain()
 		if want := (enrich.Counts{Letters: 10, Records: 10, Arrivals: 10, Duplicates: 3}); counts != want || w.depth(w.dlq) != 0 {
 			t.Errorf("counts: got %+v, want %+v; %d left", counts, want, w.depth(w.dlq))

@@ -12,7 +12,7 @@ import (
 // before it waits like for a throttled store.
 const maxJoins = 8
 
-// join adds a letter to a record that exists. seen is its control item as just
+// join adds a letter to a record that exists. Seen is its control item as just
 // read, nil if it was not. Each round looks at the record anew and makes one
 // conditional move, so two intakes that hold the same letter, or two letters of
 // one task, cannot both win.

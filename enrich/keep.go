@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// keepAfter is when a batch that is not done is kept in hand for the first
+	// KeepAfter is when a batch that is not done is kept in hand for the first
 	// time: well before the 30 s for which SQS hides letters by default. A batch
 	// that is done sooner costs no call. On a place that hides for longer the
 	// letters come back sooner if the process dies, which loses nothing.
 	keepAfter = 10 * time.Second
-	// keepFirst doubles up to keepLast, and each extension is made when a third
+	// KeepFirst doubles up to keepLast, and each extension is made when a third
 	// of the one before has passed: a long outage costs few calls, and after a
 	// crash letters come again within minutes.
 	keepFirst = 45 * time.Second
 	keepLast  = 6 * time.Minute
-	// keepCall bounds one extension, so that a dead network cannot pile them up.
+	// KeepCall bounds one extension, so that a dead network cannot pile them up.
 	keepCall = 10 * time.Second
 )
 
@@ -30,7 +30,7 @@ const (
 // never deleted, and received again later.
 type keeper struct {
 	letters dlqbridge.DeadLetters
-	ctx     context.Context // of the calls; ended by stop
+	ctx     context.Context //nolint:containedctx // of the timer's own calls, which nobody passes one to
 
 	mu    sync.Mutex
 	open  []*parcel

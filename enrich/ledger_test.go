@@ -1,6 +1,7 @@
 package enrich_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -42,19 +43,19 @@ func TestLedgerRowsInDecisionOut(t *testing.T) {
 	)
 	ago := func(d time.Duration) string { return dlqbridge.FormatTime(time.Now().Add(-d)) }
 	header := func(more row) row {
-		r := row{"entry": "task", "status": "failed", "run_id": "r1", "intent_before_call": true, "updated_at": ago(time.Hour),
-			"last_error": row{"class": "timeout", "code": "ETIMEDOUT"}}
-		for k, v := range more {
-			r[k] = v
+		r := row{
+			"entry": "task", "status": "failed", "run_id": "r1", "intent_before_call": true, "updated_at": ago(time.Hour),
+			"last_error": row{"class": "timeout", "code": "ETIMEDOUT"},
 		}
+		maps.Copy(r, more)
 		return r
 	}
 	step := func(status string, more row) row {
-		r := row{"entry": "step#0003#charge", "step_id": "0003#charge", "run_id": "r1", "status": status, "tool": "charge_card",
-			"started_at": ago(2 * time.Hour), "ended_at": ago(time.Hour)}
-		for k, v := range more {
-			r[k] = v
+		r := row{
+			"entry": "step#0003#charge", "step_id": "0003#charge", "run_id": "r1", "status": status, "tool": "charge_card",
+			"started_at": ago(2 * time.Hour), "ended_at": ago(time.Hour),
 		}
+		maps.Copy(r, more)
 		return r
 	}
 	cases := []struct {

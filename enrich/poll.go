@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// pollService is SQS's longest long poll: the fewest calls when idle.
+	// PollService is SQS's longest long poll: the fewest calls when idle.
 	pollService = 20 * time.Second
-	// pollOnce is short, so that an empty place is soon known to be empty.
+	// PollOnce is short, so that an empty place is soon known to be empty.
 	pollOnce = time.Second
-	// emptyPolls in a row and counters at zero mean an empty place: one empty
+	// EmptyPolls in a row and counters at zero mean an empty place: one empty
 	// answer proves nothing, since a poll may ask some servers only.
 	emptyPolls = 3
-	// silentPolls is the same for a place without counters: with two pollers
+	// SilentPolls is the same for a place without counters: with two pollers
 	// some ten seconds, the shortest time in which a letter that somebody else
 	// let go of comes again (Pub/Sub's default acknowledgement deadline).
 	silentPolls = 20
-	// depthEvery is how often an idle service reads the counters.
+	// DepthEvery is how often an idle service reads the counters.
 	depthEvery = time.Minute
-	// receiveGrace is how long a stop waits for a receive that is under way:
+	// ReceiveGrace is how long a stop waits for a receive that is under way:
 	// cutting it off could leave letters in flight that nobody has.
 	receiveGrace = time.Second
-	// backoffFirst and backoffLast bound the waits between tries.
+	// BackoffFirst and backoffLast bound the waits between tries.
 	backoffFirst = time.Second
 	backoffLast  = time.Minute
-	// credentialTries is how often missing credentials are waited for.
+	// CredentialTries is how often missing credentials are waited for.
 	credentialTries = 5
 )
 
@@ -77,7 +77,7 @@ func (r *reading) poll(ctx, finish context.Context) error {
 		letters, err := r.receive(ctx, pause)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the stop cut this receive off
 		case err != nil:
 			if failures++; !r.worthWaiting(err, failures) {
 				return missing("receive from", r.letters.Place(), err)
@@ -134,7 +134,7 @@ func (r *reading) worthWaiting(err error, failures int) bool {
 // pollers that failed together do not come back together.
 func backoff(failures int) time.Duration {
 	d := min(backoffFirst<<min(failures-1, 10), backoffLast)
-	return d/2 + rand.N(d/2+1)
+	return d/2 + rand.N(d/2+1) //nolint:gosec // spreads waits, keeps no secret
 }
 
 func (r *reading) isDone() bool {

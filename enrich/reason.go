@@ -27,11 +27,11 @@ func (e *Enricher) reason(f *facts, k known, j Judgement) string {
 	case dlqbridge.WhyEffectUnknown:
 		return e.unknownReason(f, k, j)
 	case dlqbridge.WhyEffectConfirmed:
-		return fmt.Sprintf("%s changed something outside, so running the task again would do it twice; it has to be undone or finished by hand.", title(stepsOf(x.Findings, dlqbridge.EffectConfirmed)))
+		return title(stepsOf(x.Findings, dlqbridge.EffectConfirmed)) + " changed something outside, so running the task again would do it twice; it has to be undone or finished by hand."
 	case dlqbridge.WhyExpired:
 		return fmt.Sprintf("The work lost its sense at %s; close it as expired.", dlqbridge.FormatTime(x.Task.ValidUntil))
 	case dlqbridge.WhyCheckpoint:
-		return fmt.Sprintf("%s, and nothing happened after its checkpoint; it can go on from there.", failedWith(x.Failure))
+		return failedWith(x.Failure) + ", and nothing happened after its checkpoint; it can go on from there."
 	case dlqbridge.WhyCoveredEffect:
 		return "The effects that happened all lie before the checkpoint, but this route has no way to resume; a new attempt would repeat them."
 	case dlqbridge.WhyRetryable:
@@ -49,7 +49,7 @@ func (e *Enricher) reason(f *facts, k known, j Judgement) string {
 	case dlqbridge.WhyUnclassified:
 		return "Nothing is known about why it failed; somebody must look and name the cause."
 	case dlqbridge.WhyNoFix:
-		return fmt.Sprintf("%s, and no change on our side would help; it should be rejected or done by hand.", failedWith(x.Failure))
+		return failedWith(x.Failure) + ", and no change on our side would help; it should be rejected or done by hand."
 	}
 	return string(j.Decision.Why)
 }
@@ -62,7 +62,7 @@ func (e *Enricher) unknownReason(f *facts, k known, j Judgement) string {
 		return fmt.Sprintf("A run of this task may still be going until %s; it is looked at again then.", dlqbridge.FormatTime(x.RunningUntil))
 	}
 	if len(x.Unavailable) > 0 {
-		return fmt.Sprintf("%s could not be asked, so nobody knows whether something changed outside; it is asked again soon.", title(names(x.Unavailable)))
+		return title(names(x.Unavailable)) + " could not be asked, so nobody knows whether something changed outside; it is asked again soon."
 	}
 	if step, ok := inFlight(x.Findings); ok {
 		return fmt.Sprintf("Step %s began and left no receipt, so nobody knows whether it worked; look outside and settle the effect.", step.Step)

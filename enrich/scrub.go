@@ -29,16 +29,22 @@ var scrubbers = []scrubber{
 	{[]string{"authorization"}, regexp.MustCompile(`(?i)\b((?:proxy-)?authorization["']?\s*[:=]\s*["']?)(?:[A-Za-z0-9-]+\s+)?[A-Za-z0-9+/._~=-]{6,}`), "${1}" + redacted},
 	// Cloud and vendor keys by their own prefixes.
 	{[]string{"akia", "asia", "aroa", "aida"}, regexp.MustCompile(`\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}\b`), redacted},
-	{[]string{"sk-", "sk_", "rk_", "pk_", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "xox", "aiza", "ya29.", "whsec_"},
-		regexp.MustCompile(`\b(?:[srp]k[-_](?:live[-_]|test[-_]|proj[-_]|ant[-_])?[A-Za-z0-9_-]{16,}|gh[posu]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|xox[a-z]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|whsec_[A-Za-z0-9+/=]{16,})`), redacted},
+	{
+		[]string{"sk-", "sk_", "rk_", "pk_", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "xox", "aiza", "ya29.", "whsec_"},
+		regexp.MustCompile(`\b(?:[srp]k[-_](?:live[-_]|test[-_]|proj[-_]|ant[-_])?[A-Za-z0-9_-]{16,}|gh[posu]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|xox[a-z]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|whsec_[A-Za-z0-9+/=]{16,})`), redacted,
+	},
 	// JSON web tokens.
 	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?`), redacted},
 	// password=…, "secret": "…", api_key: …
-	{[]string{"passw", "pwd", "secret", "token", "api", "credential", "private", "access", "signature", "sig=", "session"},
-		regexp.MustCompile(`(?i)((?:passw(?:or)?d|passwd|pwd|passphrase|secret|client[_-]?secret|(?:api|access|private|secret|account)[_-]?key|(?:access|refresh|auth|id|session|security)?[_-]?token|credentials?|signature|\bsig|sessionid|session[_-]id)["']?\s*[=:]\s*)(?:"[^"]*"|'[^']*'|[^\s&,;"'}\])]+)`), "${1}" + redacted},
+	{
+		[]string{"passw", "pwd", "secret", "token", "api", "credential", "private", "access", "signature", "sig=", "session"},
+		regexp.MustCompile(`(?i)((?:passw(?:or)?d|passwd|pwd|passphrase|secret|client[_-]?secret|(?:api|access|private|secret|account)[_-]?key|(?:access|refresh|auth|id|session|security)?[_-]?token|credentials?|signature|\bsig|sessionid|session[_-]id)["']?\s*[=:]\s*)(?:"[^"]*"|'[^']*'|[^\s&,;"'}\])]+)`), "${1}" + redacted,
+	},
 	// Long random-looking texts after a word that announces a secret.
-	{[]string{"key", "token", "secret", "password", "credential"},
-		regexp.MustCompile(`(?i)\b((?:[a-z_-]*key|[a-z_-]*token|[a-z_-]*secret|password|credentials?)(?:\s+(?:is|was|provided|id))?[\s:='"(<]{1,4})[A-Za-z0-9+/_=.*-]{20,}`), "${1}" + redacted},
+	{
+		[]string{"key", "token", "secret", "password", "credential"},
+		regexp.MustCompile(`(?i)\b((?:[a-z_-]*key|[a-z_-]*token|[a-z_-]*secret|password|credentials?)(?:\s+(?:is|was|provided|id))?[\s:='"(<]{1,4})[A-Za-z0-9+/_=.*-]{20,}`), "${1}" + redacted,
+	},
 }
 
 // Scrub replaces what looks like a secret in an error text: credentials in

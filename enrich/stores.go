@@ -154,8 +154,10 @@ func saneTask(t *dlqbridge.Task) {
 	for _, id := range []*string{&t.TaskID, &t.RunID, &t.Tenant, &t.IdempotencyKey} {
 		*id = exact(*id, *id, maxID)
 	}
-	for _, s := range []*string{&t.TaskType, &t.Versions.Agent, &t.Versions.Model, &t.Versions.Prompt, &t.Versions.Workflow,
-		&t.Versions.Policy, &t.CostUSD, &t.OriginEvent, &t.ExpectedResult} {
+	for _, s := range []*string{
+		&t.TaskType, &t.Versions.Agent, &t.Versions.Model, &t.Versions.Prompt, &t.Versions.Workflow,
+		&t.Versions.Policy, &t.CostUSD, &t.OriginEvent, &t.ExpectedResult,
+	} {
 		*s = cut(*s, maxName)
 	}
 	t.Deadline, t.ValidUntil = saneTime(t.Deadline), saneTime(t.ValidUntil)

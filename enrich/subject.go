@@ -71,7 +71,7 @@ func (s Subject) facts() facts {
 			f.failed()
 			f.arrivals = append(f.arrivals, *a)
 		}
-		switch m.Verb {
+		switch m.Verb { //nolint:exhaustive // other moves change nothing here
 		case dlqbridge.VerbClaim:
 			before, f.sent = f.sent, sent{f.newest().PayloadSHA256, len(f.arrivals)}
 			f.approvers = nil
@@ -123,7 +123,7 @@ func (f *facts) person(verb dlqbridge.Verb, n *dlqbridge.Note) {
 	if n == nil { // people's moves have a reason, so they have a note
 		return
 	}
-	switch verb {
+	switch verb { //nolint:exhaustive // other verbs say nothing about the ground
 	case dlqbridge.VerbInvestigate, dlqbridge.VerbClassify, dlqbridge.VerbSettleEffect, dlqbridge.VerbFix,
 		dlqbridge.VerbCloseIncident, dlqbridge.VerbReopen:
 		f.looked = true

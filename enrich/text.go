@@ -35,7 +35,7 @@ func cut(s string, limit int) string {
 }
 
 // exact bounds an id: two ids that differ anywhere stay different, whatever was
-// cut or replaced. raw is how the id was written where it was found.
+// cut or replaced. Raw is how the id was written where it was found.
 func exact(s, raw string, limit int) string {
 	valid := strings.ToValidUTF8(s, "\uFFFD")
 	if len(valid) <= limit && !strings.ContainsRune(valid, utf8.RuneError) {

@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// unstoredFirst doubles with each failure up to unstoredLast: a letter that
+	// UnstoredFirst doubles with each failure up to unstoredLast: a letter that
 	// cannot be stored must not be received in a hot loop, and somebody who has
 	// repaired the cause should not wait for long.
 	unstoredFirst = 30 * time.Second
 	unstoredLast  = 15 * time.Minute
-	// maxUnstored bounds what is remembered. Letters beyond it are counted and
+	// MaxUnstored bounds what is remembered. Letters beyond it are counted and
 	// backed off all the same, by their delivery count.
 	maxUnstored = 10_000
 )

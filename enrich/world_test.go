@@ -126,8 +126,10 @@ func (w *world) sendTo(url string, messages ...message) []string {
 func (w *world) die() {
 	w.t.Helper()
 	for range 10_000 {
-		out, err := w.queues.ReceiveMessage(w.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &w.source, MaxNumberOfMessages: 10, VisibilityTimeout: 0,
-			MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}})
+		out, err := w.queues.ReceiveMessage(w.t.Context(), &sqs.ReceiveMessageInput{
+			QueueUrl: &w.source, MaxNumberOfMessages: 10, VisibilityTimeout: 0,
+			MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"},
+		})
 		must(w.t, err)
 		if len(out.Messages) == 0 {
 			if w.depth(w.source) == 0 {
@@ -294,8 +296,10 @@ func (w *world) move(c dlqbridge.Control, verb dlqbridge.Verb, change func(*dlqb
 	to := c
 	to.Version++
 	change(&to)
-	to.Move = dlqbridge.Move{Version: to.Version, At: w.Clock().Now().Truncate(time.Millisecond), By: "test", Verb: verb, From: c.Status, To: to.Status,
-		Job: to.Move.Job, N: to.Move.N}
+	to.Move = dlqbridge.Move{
+		Version: to.Version, At: w.Clock().Now().Truncate(time.Millisecond), By: "test", Verb: verb, From: c.Status, To: to.Status,
+		Job: to.Move.Job, N: to.Move.N,
+	}
 	if to.Claim != nil {
 		to.Move.Job, to.Move.N = to.Claim.Job, to.Claim.N
 	}
