@@ -28,6 +28,12 @@
 //   - note.go writes down what the broker answered;
 //   - observe.go moves the record by the outcome.
 //
-// Around them: lease.go and adopt.go take over from a dead job, settle.go ends
-// doubts by evidence, pace.go says when, order.go keeps groups in order.
+// Around them: run.go takes the lease and makes the job, runner.go runs it,
+// adopt.go takes over from one that died, settle.go says how a doubt ends,
+// pace.go says when a message may go, lineup.go keeps groups in order, and
+// moves.go has the moves as pure functions.
+//
+// A new kind of action is a decision that [MayAuthorize] lets through and a
+// message that the gate makes; canary steps are a lineup that ends and an
+// observation before the next one.
 package redrive

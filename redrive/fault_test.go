@@ -305,7 +305,7 @@ func TestLostAnswersOfWrites(t *testing.T) {
 		var n atomic.Int32
 		_, c := w.start(t, func(p *process, o *redrive.Options) {
 			p.late = func(op string) error {
-				if op == "move" || op == "put" || op == "keep" {
+				if op == "move" || op == "put" || op == "keep" || op == "move-job" {
 					if n.Add(1)%2 == 0 {
 						return dlqbridge.ErrUnclear
 					}
@@ -314,7 +314,7 @@ func TestLostAnswersOfWrites(t *testing.T) {
 			}
 		})
 		res, err := c.Run(ctx, request())
-		if err != nil || res.Sent != 20 || !res.Clean() {
+		if err != nil || res.Sent != 20 || !res.Clean() || w.jobs[res.Job].State != dlqbridge.JobDone {
 			t.Fatalf("%+v, %v", res, err)
 		}
 	})

@@ -337,22 +337,31 @@ func (r *runner) end(ctx context.Context) error {
 		job.Version++
 		err := r.again(ctx, func() error { return r.o.Jobs.MoveJob(ctx, job) })
 		if err == nil {
-			r.seenJob(job)
-			r.mu.Lock()
-			r.o.Progress(r.report(r.clock()))
-			r.mu.Unlock()
+			r.ended(job)
 			return nil
 		}
-		if !errors.Is(err, dlqbridge.ErrConflict) {
+		if !errors.Is(err, dlqbridge.ErrConflict) && !errors.Is(err, dlqbridge.ErrUnclear) {
 			return fmt.Errorf("end job %s: %w", job.ID, err)
 		}
 		var now dlqbridge.Job
 		if err := r.again(ctx, func() (err error) { now, err = r.o.Jobs.Job(ctx, job.ID); return err }); err != nil {
 			return fmt.Errorf("end job %s: %w", job.ID, err)
 		}
-		if now.Version < job.Version { // not even the lost write is there
+		switch {
+		case now.Version == job.Version && now.State == job.State && now.Ended.Equal(job.Ended): // ours; its answer was lost
+			r.ended(now)
+			return nil
+		case now.Version < job.Version:
 			return fmt.Errorf("end job %s: %w", job.ID, err)
 		}
 		r.seenJob(now)
 	}
+}
+
+// ended tells the caller how the job ended.
+func (r *runner) ended(job dlqbridge.Job) {
+	r.seenJob(job)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.o.Progress(r.report(r.clock()))
 }
