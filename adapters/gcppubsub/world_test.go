@@ -176,6 +176,7 @@ func (w *world) fault(f localstack.Fault) {
 // requests are the bodies of the calls of an operation since the last look.
 func (w *world) requests(operation string) []map[string]any {
 	w.t.Helper()
+	synctest.Wait() // a call is recorded when it ends, which may be after its caller gave up
 	var out []map[string]any
 	for _, r := range w.Requests("pubsub", 0) {
 		if r.Operation == operation {
