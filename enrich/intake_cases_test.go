@@ -194,6 +194,12 @@ func TestRunWithoutRightsIsAnError(t *testing.T) {
 			if !errors.Is(err, dlqbridge.ErrDenied) || !strings.Contains(err.Error(), "dynamodb:") {
 				t.Errorf("%d letters: got %v, want ErrDenied with the right's name", n, err)
 			}
+			in, err := enrich.NewIntake(w.options(w.ports()))
+			must(t, err)
+			w.Clock().Advance(time.Hour)
+			if err := in.Run(t.Context()); !errors.Is(err, dlqbridge.ErrDenied) { // the service ends too, in minutes
+				t.Errorf("%d letters: the service ended with %v, want ErrDenied", n, err)
+			}
 			if left := w.depth(w.dlq); left != n {
 				t.Errorf("%d of %d letters left", left, n)
 			}

@@ -33,11 +33,12 @@ func fatal(err error) bool {
 	return errors.Is(err, dlqbridge.ErrDenied) || errors.Is(err, dlqbridge.ErrNotFound) || errors.Is(err, dlqbridge.ErrCredentials)
 }
 
-// firstRefusals and manyRefusals are how many different letters in a row must
-// be refused before the store is taken to refuse everything: few while it has
-// never accepted one, more after that.
+// firstRefusals is how many refusals, of different letters or of one again and
+// again, mean that the store refuses everything while it has never accepted a
+// letter; manyRefusals is how many different letters in a row must be refused
+// by one that has.
 const (
-	firstRefusals = 10
+	firstRefusals = 3
 	manyRefusals  = 30
 )
 
@@ -57,7 +58,7 @@ func (r *reading) refused(open, failed []*parcel) error {
 	defer r.mu.Unlock()
 	r.refusal = missing("store letters of", r.letters.Place(), failed[0].err)
 	for _, p := range failed {
-		if !r.unstored.knows(p.arrival.Key) {
+		if !r.stored || !r.unstored.knows(p.arrival.Key) {
 			r.refusals++
 		}
 	}
