@@ -261,7 +261,14 @@ type Question struct {
 	// Record is the record that asks, empty for a letter without one: redrive
 	// numbers count per record, and a store that keeps them apart answers for it.
 	Record string
-	Now    time.Time
+	// Tenant is whose task it is, for stores that keep tenants apart.
+	Tenant string
+	// LastActivity is the latest sign that somebody worked on the task: its
+	// newest letter, its last send. What happened then may not be visible
+	// everywhere at once, so a store that was asked too soon after it cannot say
+	// that something did not happen. Zero is unknown, which is always too soon.
+	LastActivity time.Time
+	Now          time.Time
 }
 
 // Store is a place that holds agent context.
