@@ -89,7 +89,7 @@ func (e *Enricher) Judge(ctx context.Context, now time.Time, subjects []Subject)
 func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.Testimony) Judgement {
 	letter := f.newest()
 	heard = append([]dlqbridge.Testimony{testify(letter)}, heard...)
-	k := join(heard)
+	k := join(now, heard)
 	k.task = mergeTask(letter.Task, k.task)
 
 	findings := slices.Concat(k.findings, f.findings, e.declared(now))
@@ -284,7 +284,7 @@ type heardFailure struct {
 
 // join joins testimonies; the first is the letter's. What stores say about runs
 // goes before what the letter says, because they speak of a later time.
-func join(heard []dlqbridge.Testimony) known {
+func join(now time.Time, heard []dlqbridge.Testimony) known {
 	var k known
 	for i, t := range heard {
 		if t.Unavailable != "" {
@@ -332,7 +332,7 @@ func join(heard []dlqbridge.Testimony) known {
 	// looks at the outside world later can end this doubt.
 	for _, name := range slices.Sorted(maps.Keys(k.unavailable)) {
 		k.findings = append(k.findings, dlqbridge.Finding{
-			Store: name, Step: dlqbridge.AllSteps, State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofSystemRead,
+			Store: name, Step: dlqbridge.AllSteps, State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofSystemRead, AsOf: now,
 			Detail: "could not be asked: " + k.unavailable[name],
 		})
 	}

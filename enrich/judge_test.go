@@ -245,6 +245,17 @@ func TestARecordsLife(t *testing.T) {
 			t.Errorf("after the send: %+v", j.Decision)
 		}
 	})
+	t.Run("a store that cannot be asked is a new doubt", func(t *testing.T) {
+		b := newCase(t, dlqbridge.Testimony{})
+		b.move(dlqbridge.VerbReceive, b.letter("m-1", letterOf("x")), nil)
+		n := person(dlqbridge.VerbSettleEffect, "ann")
+		n.Findings = []dlqbridge.Finding{{Store: "operator", Step: dlqbridge.AllSteps, State: dlqbridge.EffectNone, Proof: dlqbridge.ProofOperator, AsOf: start.Add(20 * time.Minute)}}
+		b.move(dlqbridge.VerbSettleEffect, enrich.Subject{Note: n}, nil)
+		down := newCase(t, dlqbridge.Testimony{Unavailable: "timeout"})
+		if j := down.e.Judge(t.Context(), start.Add(2*time.Hour), []enrich.Subject{{Case: b.c}})[0]; j.Decision.Why != dlqbridge.WhyEffectUnknown || j.Stands(b.c.Control) {
+			t.Errorf("got %+v", j.Decision)
+		}
+	})
 	t.Run("a note that history does not name says nothing", func(t *testing.T) {
 		b := newCase(t, dlqbridge.Testimony{})
 		b.move(dlqbridge.VerbReceive, b.letter("m-1", letterOf("x")), nil)
