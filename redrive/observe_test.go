@@ -114,9 +114,23 @@ func TestDoubtsAreSettledByEvidence(t *testing.T) {
 // A doubt is sent again under its number where workers refuse a second run of
 // it, and the record says so.
 func TestADoubtIsSentAgainWhereWorkersRefuseCopies(t *testing.T) {
+	doubtSentAgain(t, "refuse a second run", redrive.Route{Name: "orders", Kit: true}, knowledge{})
+}
+
+// And where repeating is declared safe. Without room for the mark nobody could
+// tell the second copy, so such a message waits for a person.
+func TestADoubtIsSentAgainWhereRepeatingIsSafe(t *testing.T) {
+	doubtSentAgain(t, "declared safe", redrive.Route{Name: "orders"}, knowledge{repeatSafe: true})
+}
+
+func doubtSentAgain(t *testing.T, why string, route redrive.Route, all knowledge) {
+	t.Helper()
 	in(t, func(t *testing.T, ctx context.Context, w *world) {
-		w.routes["orders"] = redrive.Route{Name: "orders", Kit: true}
+		w.routes["orders"] = route
 		w.addMany(3)
+		for _, id := range []string{"r_00000", "r_00001", "r_00002", "r_full"} {
+			w.knows[id] = all
+		}
 		w.add("r_full", func(_ *dlqbridge.Control, p *dlqbridge.Payload) {
 			for _, n := range "abcdefghi" {
 				p.Attributes = append(p.Attributes, dlqbridge.Attribute{Name: string(n), Type: "String", Value: []byte("v")})
@@ -125,7 +139,7 @@ func TestADoubtIsSentAgainWhereWorkersRefuseCopies(t *testing.T) {
 		w.queues[orders].lose = func(o dlqbridge.Outgoing) bool { return !strings.HasSuffix(string(o.Payload.Body), "0") }
 		_, first := sent(ctx, t, w)
 		w.queues[orders].lose = nil
-		w.knows["r_00002"] = knowledge{running: time.Now().Add(time.Hour)}
+		w.knows["r_00002"] = knowledge{running: time.Now().Add(time.Hour), repeatSafe: all.repeatSafe}
 		time.Sleep(time.Hour / 2)
 		c, again := sent(ctx, t, w)
 		want := map[string]dlqbridge.ExcludeReason{"r_00000": "claimed", "r_00002": "still_running", "r_full": "in_doubt"}
@@ -145,7 +159,7 @@ func TestADoubtIsSentAgainWhereWorkersRefuseCopies(t *testing.T) {
 		if s.Outcome != dlqbridge.OutcomeSent || s.Tries != 2 || s.Job != first.Job || w.control("r_00001").Redrives != 1 {
 			t.Errorf("%+v", s)
 		}
-		if verb := w.control("r_00001").Move; verb.Verb != dlqbridge.VerbSettleSend || !strings.Contains(verb.Why, "refuse a second run") {
+		if verb := w.control("r_00001").Move; verb.Verb != dlqbridge.VerbSettleSend || !strings.Contains(verb.Why, why) {
 			t.Errorf("%+v", verb)
 		}
 		_ = c

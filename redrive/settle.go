@@ -39,7 +39,9 @@ func seen(j Judgement, n int) string {
 // mayResend says why a send in doubt may be repeated under its number, or why not:
 //
 //   - inside a FIFO queue's window the queue itself drops the second copy;
-//   - where the route's contract makes repeating safe, a second copy does no harm;
+//   - where the route's contract makes repeating safe, a second copy does no
+//     harm, and the mark lets people see that it is one: a message without room
+//     for the mark is never sent twice on a guess;
 //   - where workers use the kit, they refuse a second run of the same number,
 //     which they read from the mark.
 //
@@ -64,7 +66,7 @@ func (c *Controller) mayResend(ctl dlqbridge.Control, note dlqbridge.Send, j Jud
 		return no(dlqbridge.ExcludeExpired, "past valid_until")
 	case fifoOpen(facts, note.At, now):
 		return resendFIFO, nil
-	case j.Context.RepeatSafe:
+	case j.Context.RepeatSafe && canMark:
 		return "repeating is declared safe", nil
 	case route.Kit && canMark:
 		return "its workers refuse a second run of the same number", nil
