@@ -87,7 +87,7 @@ func meaningOf(s *status.Status, sent bool) error {
 		return dlqbridge.ErrCredentials
 	case codes.ResourceExhausted:
 		switch {
-		case strings.HasPrefix(s.Message(), "grpc: received message"):
+		case strings.Contains(s.Message(), "grpc: received message larger than max"):
 			return dlqbridge.ErrUnclear // it was carried out; we could not take the answer
 		case strings.Contains(s.Message(), "trying to send message larger than max"):
 			return dlqbridge.ErrTooLarge

@@ -1,0 +1,107 @@
+package gcppubsub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// Each code has one meaning; whether the request reached a connection decides
+// only where the code leaves it open.
+func TestMeanings(t *testing.T) {
+	lost, never := dlqbridge.ErrUnclear, dlqbridge.ErrUnavailable
+	for _, tt := range []struct {
+		err          error
+		sent, unsent error
+	}{
+		{status.Error(codes.NotFound, ""), dlqbridge.ErrNotFound, dlqbridge.ErrNotFound},
+		{status.Error(codes.AlreadyExists, ""), dlqbridge.ErrExists, dlqbridge.ErrExists},
+		{status.Error(codes.PermissionDenied, ""), dlqbridge.ErrDenied, dlqbridge.ErrDenied},
+		{status.Error(codes.Unauthenticated, ""), dlqbridge.ErrCredentials, dlqbridge.ErrCredentials},
+		{status.Error(codes.ResourceExhausted, "Quota exceeded"), dlqbridge.ErrThrottled, dlqbridge.ErrThrottled},
+		{status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)"), lost, lost},
+		{status.Error(codes.ResourceExhausted, "trying to send message larger than max (5 vs. 4)"), dlqbridge.ErrTooLarge, dlqbridge.ErrTooLarge},
+		{status.Error(codes.InvalidArgument, ""), dlqbridge.ErrInvalid, dlqbridge.ErrInvalid},
+		{status.Error(codes.FailedPrecondition, ""), dlqbridge.ErrInvalid, dlqbridge.ErrInvalid},
+		{status.Error(codes.Unimplemented, ""), dlqbridge.ErrInvalid, dlqbridge.ErrInvalid},
+		{status.Error(codes.Unavailable, ""), lost, never},
+		{status.Error(codes.DeadlineExceeded, ""), lost, never},
+		{status.Error(codes.Canceled, ""), lost, never},
+		{status.Error(codes.Internal, ""), lost, never},
+		{status.Error(codes.Internal, "grpc: error while marshaling: string field contains invalid UTF-8"), lost, dlqbridge.ErrInvalid},
+		{status.Error(codes.Aborted, ""), lost, never},
+		{status.Error(codes.Unknown, ""), lost, never},
+		{context.DeadlineExceeded, lost, never},
+		{errors.New("anything"), lost, never},
+	} {
+		for sent, want := range map[bool]error{true: tt.sent, false: tt.unsent} {
+			got := wrap(tt.err, sent)
+			if !errors.Is(got, want) || !errors.Is(got, tt.err) {
+				t.Errorf("%v, sent %v: got %v, want %v with its cause", tt.err, sent, got, want)
+			}
+			if again := wrap(fmt.Errorf("again: %w", tt.err), sent); !errors.Is(again, want) {
+				t.Errorf("%v wrapped, sent %v: got %v, want %v", tt.err, sent, again, want)
+			}
+		}
+	}
+	if wrap(nil, true) != nil {
+		t.Error("no error has become one")
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, tt := range []struct{ name, project, want string }{
+		{"orders", "acme", "projects/acme/topics/orders"},
+		{"projects/other/topics/orders", "acme", "projects/other/topics/orders"},
+		{"orders", "", ""},
+		{"projects/acme/subscriptions/orders", "acme", ""},
+		{"projects/acme/topics", "acme", ""},
+		{"projects//topics/orders", "acme", ""},
+		{"projects/acme/topics/orders/more", "acme", ""},
+		{"googorders", "acme", ""},
+		{"ab", "acme", ""},
+		{"1orders", "acme", ""},
+	} {
+		got, err := fullName(tt.name, tt.project, topicKind)
+		if got != tt.want || (err == nil) != (tt.want != "") || err != nil && !errors.Is(err, dlqbridge.ErrInvalid) {
+			t.Errorf("%q in %q: got %q and %v", tt.name, tt.project, got, err)
+		}
+	}
+}
+
+// Waits double up to the last one and are a random share of their ceiling;
+// when the context ends, the last error stands.
+func TestRetryWaits(t *testing.T) {
+	var waits []time.Duration
+	p := Policy{Tries: 8, Base: time.Second, Max: 5 * time.Second, Random: func() float64 { return 0.5 },
+		Wait: func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil }}
+	errs := retryEach(t.Context(), p, 2, surely, func(_ context.Context, positions []int) []error {
+		out := make([]error, len(positions))
+		for i, at := range positions {
+			if at == 1 {
+				out[i] = dlqbridge.ErrThrottled
+			}
+		}
+		return out
+	})
+	if errs[0] != nil || !errors.Is(errs[1], dlqbridge.ErrThrottled) {
+		t.Errorf("got %v", errs)
+	}
+	want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 2500 * time.Millisecond, 2500 * time.Millisecond, 2500 * time.Millisecond, 2500 * time.Millisecond}
+	if fmt.Sprint(waits) != fmt.Sprint(want) {
+		t.Errorf("waits %v, want %v", waits, want)
+	}
+	tries := 0
+	p.Wait = func(context.Context, time.Duration) error { return context.Canceled }
+	errs = retryEach(t.Context(), p, 1, repeatable, func(context.Context, []int) []error { tries++; return []error{dlqbridge.ErrUnclear} })
+	if tries != 1 || !errors.Is(errs[0], dlqbridge.ErrUnclear) {
+		t.Errorf("%d tries, %v", tries, errs)
+	}
+}
