@@ -17,6 +17,7 @@ type planDoc struct {
 	Selected int
 	Excluded []struct{ ID, Reason string }
 	Hash     string
+	Rate     string
 	Jobs     []struct {
 		Destination string
 		Members     []struct{ ID string }
@@ -44,6 +45,9 @@ func TestRunSendsWhatIsSafeAndSaysWhyNotTheRest(t *testing.T) {
 		plan := document[planDoc](b, 0, append([]string{"redrive", "plan", "--cause", "timeout"}, fixed...)...)
 		if plan.Selected != 2 || len(plan.Excluded) != 2 || plan.Hash == "" {
 			t.Fatalf("plan %+v", plan)
+		}
+		if plan.Rate != "20/s" {
+			t.Errorf("rate %q", plan.Rate)
 		}
 		if dry := document[planDoc](b, 0, append([]string{"redrive", "run", "--dry-run", "--cause", "timeout"}, fixed...)...); dry.Hash != plan.Hash {
 			t.Errorf("a dry run plans otherwise: %s, %s", dry.Hash, plan.Hash)

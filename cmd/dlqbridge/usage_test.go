@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -39,6 +40,29 @@ func TestWrongWordsAreUsageErrors(t *testing.T) {
 			if c.code != 2 || !strings.Contains(c.stderr, want) || c.stdout != "" {
 				t.Errorf("%s: exit %d, want 2 with %q\n%s%s", line, c.code, want, c.stdout, c.stderr)
 			}
+		}
+	})
+}
+
+func TestStoppedIntakeKeepsWhatItHasDone(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		b.send("orders-dlq", "x", row{"v": 1, "task": "t-1", "cause": "timeout"})
+		ctx, stop := context.WithTimeout(b.t.Context(), 1500*time.Millisecond) // virtual: in the second empty poll
+		defer stop()
+		inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		context.AfterFunc(ctx, cancel)
+		c := b.runCtx(inner, "intake", "--until-empty", "-o", "json")
+		if c.code != 1 || !strings.Contains(c.stderr, "stopped before the end") || !strings.Contains(c.stdout, `"records": 1`) {
+			t.Errorf("exit %d\n%s%s", c.code, c.stdout, c.stderr)
+		}
+	})
+}
+
+func TestHelpFindsCommands(t *testing.T) {
+	inBubble(t, oneRoute, nil, func(b *bench) {
+		if c := b.ok("help", "records", "list"); !strings.Contains(c.stdout, "--near-deadline") {
+			t.Error(c.stdout)
 		}
 	})
 }

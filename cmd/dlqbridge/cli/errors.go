@@ -71,7 +71,7 @@ var codes = []struct {
 	{dlqbridge.ErrTooLarge, "too_large", ""},
 	{dlqbridge.ErrInvalid, "invalid", ""},
 	{context.DeadlineExceeded, "timeout", "try again later"},
-	{context.Canceled, "stopped", ""},
+	{context.Canceled, "stopped", "what was done is kept; run it again to go on"},
 }
 
 // failure is what machines read about an error.
@@ -96,6 +96,9 @@ func describe(err error) (f failure, exit int) {
 			f.Code, f.Hint = c.code, c.hint
 			break
 		}
+	}
+	if f.Code == "stopped" {
+		f.Message = "stopped before the end"
 	}
 	if right := wire.Right(err); right != "" && f.Code == "denied" {
 		f.Hint = "the caller needs the right " + right + "; `dlqbridge check` shows all that are missing"

@@ -154,7 +154,13 @@ func (s *session) showPlan(ctx context.Context, c *redrive.Controller, r redrive
 	if p.Jobs == nil {
 		p.Jobs = []redrive.PlannedJob{}
 	}
-	return s.print(p, func(out *screen.Screen) { printPlan(out, p) })
+	return s.print(planDoc{p, p.Rate.String()}, func(out *screen.Screen) { printPlan(out, p) })
+}
+
+// planDoc is a plan for machines, with its rate as people write it.
+type planDoc struct {
+	redrive.Plan
+	Rate string `json:"rate"`
 }
 
 func printPlan(out *screen.Screen, p redrive.Plan) {

@@ -49,13 +49,13 @@ const (
 	// queue that was deleted or a right that was taken must not stop the others.
 	restartBase = time.Second
 	restartMax  = time.Minute
-	// provenAfter is how long an intake must go on to count as working again:
-	// what cannot work at all fails at its first receive.
+	// How long an intake must go on to count as working again: what cannot work at all fails at its first receive.
 	provenAfter = 5 * time.Second
 	// How long the HTTP doors may take to close.
 	closeWithin = 5 * time.Second
 	// Bounds of what a slow client can hold.
 	headerWithin = 5 * time.Second
+	answerWithin = 30 * time.Second
 	idleFor      = time.Minute
 )
 
@@ -104,7 +104,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", s.o.Listen, err)
 	}
-	doors := &http.Server{Handler: s.handler(), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelWarn)}
+	doors := &http.Server{Handler: s.handler(), ReadHeaderTimeout: headerWithin, WriteTimeout: answerWithin, IdleTimeout: idleFor, ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelWarn)}
 	served := make(chan error, 1)
 	go func() { served <- doors.Serve(listener) }()
 	s.o.Log.LogAttrs(ctx, slog.LevelInfo, "serving", slog.String("address", listener.Addr().String()), slog.Int("routes", len(intakes)))

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -72,10 +71,10 @@ type Done struct {
 }
 
 const (
-	// maxTries bounds how often a move is tried against others who move the same
-	// record: more than a busy intake causes, and then the person should look.
+	// How often a move is tried against others who move the same record: more
+	// than a busy intake causes, and then the person should look.
 	maxTries = 8
-	// meanwhile is the most that is waited before the second try; it doubles.
+	// The most that is waited before the second try; it doubles.
 	meanwhile = 20 * time.Millisecond
 )
 
@@ -88,7 +87,7 @@ func (m Mover) Move(ctx context.Context, id string, r Request) (Done, error) {
 			return done, err
 		}
 		// A random share, so that those who collided do not collide again.
-		timer := time.NewTimer(rand.N(meanwhile << (try - 1)))
+		timer := time.NewTimer(rand.N(meanwhile << (try - 1))) //nolint:gosec // spreads callers, guards nothing
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -184,7 +183,9 @@ func (m Mover) plan(ctx context.Context, c dlqbridge.Case, r Request, now time.T
 	p := plan{to: c.Control, note: dlqbridge.Note{
 		At: now, Actor: r.Actor, Verb: r.Verb, Reason: r.Reason, Evidence: r.Evidence, Cause: r.Cause, Owner: r.Owner, Fix: r.Fix,
 	}}
-	p.note.Name = dlqbridge.Fingerprint(c.Control.ID, itoa(c.Control.Version), string(r.Verb), r.Actor.String(), r.Reason, r.Evidence, dlqbridge.FormatTime(now))
+	// A fresh name for each try: two people who say the same in the same
+	// millisecond have made two moves, and one of them must see the other's.
+	p.note.Name = dlqbridge.NewToken()
 	//exhaustive:ignore
 	switch r.Verb {
 	case dlqbridge.VerbAssign:
@@ -360,5 +361,3 @@ func settleSend(c dlqbridge.Case, r Request, p plan, now time.Time) (plan, error
 	p.sentence = "not sent; it may be sent again"
 	return p, nil
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }
