@@ -92,6 +92,42 @@ func TestSampleIsRead(t *testing.T) {
 	}
 }
 
+// What the contract's own sample asks for beyond this version is refused, and
+// nothing else of it.
+func TestContractSample(t *testing.T) {
+	_, err := load(t, `
+tables: {records: dlqbridge-records, payloads: dlqbridge-payloads, ledger: agent-ledger}
+payloads: {vault: "s3://acme-vault?region=us-east-1", retention: 30d}
+routes:
+  - name: orders
+    sqs: {dead_letter_queue: orders-dlq, source_queue: orders}
+    effects: mutating
+    kit: true
+    stores: [message, ledger]
+  - name: invoices
+    pubsub: {project: acme, dead_letter_subscription: invoices-dead, source_topic: invoices}
+causes:
+  dependency_unavailable: {owner: platform, triage_within: 4h, auto_authorize: true, redrive_budget: 3}
+classify:
+  - {when: 'failure.code == "E_SCHEMA_17"', cause: invalid_input}
+redrive: {rate: 20/s, max_in_flight: 100, canary: [1, 5, 25, 100], observe_for: 10m, pause_at_recurrence: 0.2}
+`, nil, nil)
+	problems, ok := errors.AsType[config.Problems](err)
+	if !ok {
+		t.Fatalf("got %v", err)
+	}
+	var got []string
+	for _, p := range problems {
+		got = append(got, p.Field)
+		if !strings.Contains(p.Text, "not in this version") {
+			t.Errorf("%s", p)
+		}
+	}
+	if diff := cmp.Diff([]string{"payloads.vault", "routes[1].pubsub", "classify"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 	env := map[string]string{"DLQBRIDGE_REDRIVE_RATE": "7/s", "DLQBRIDGE_LISTEN": "127.0.0.1:1", "DLQBRIDGE_REDRIVE_CANARY": "1,5", "DLQBRIDGE_PORT": "tcp://10.0.0.1:80"}
 	c, err := load(t, "listen: 127.0.0.1:2\nshards: 4\n", env, map[string]string{"redrive.rate": "9/s"})

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -73,6 +74,11 @@ func (h *health) failing(route string, err error) {
 func (h *health) tables(ctx context.Context) error {
 	if _, err := h.bridge.Store.Read(ctx, []string{"r_ready"}); err != nil {
 		return fmt.Errorf("records table: %w", err)
+	}
+	// A payload that is not there and a table that is not there are both "not
+	// found"; a missing table is told by its first write, and by `check`.
+	if _, err := h.bridge.Store.Payload(ctx, "r_ready", "ready"); err != nil && !errors.Is(err, dlqbridge.ErrNotFound) {
+		return fmt.Errorf("payload table: %w", err)
 	}
 	return nil
 }
