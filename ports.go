@@ -81,6 +81,14 @@ type CaseReader interface {
 	Sends(ctx context.Context, ns map[string]int) (map[string]Send, error)
 }
 
+// CountedReader reads what a judgement looks at, of many records with few calls.
+type CountedReader interface {
+	// Counted returns for each control item, as it was just read, the record's
+	// history up to its version with the arrivals and notes that it names:
+	// nothing else of the record. What history names and is gone is absent.
+	Counted(ctx context.Context, controls []Control) (map[string]Case, error)
+}
+
 // PayloadReader reads the payloads of many records with few calls.
 type PayloadReader interface {
 	// Payloads returns the payload of the named arrival of each record
@@ -258,6 +266,11 @@ type Question struct {
 	RunID  string
 	// IdempotencyKey is the business key, for stores that know only it.
 	IdempotencyKey string
+	// MessageID is the provider's id of the newest letter, and Payload what it
+	// carried, for stores whose key is made from the message; nil is not at hand,
+	// and such a store then counts as unavailable.
+	MessageID string
+	Payload   *Payload
 	// Record is the record that asks, empty for a letter without one: redrive
 	// numbers count per record, and a store that keeps them apart answers for it.
 	Record string
