@@ -270,7 +270,13 @@ func deniedPlace(t testing.TB, h Harness) {
 			return errors.Join(s.DeadLetters.Hide(ctx, letters, time.Second)...)
 		}},
 		{Depth, h.Differences.UnknownDepth, func(ctx context.Context) error { _, err := s.DeadLetters.Depth(ctx); return err }},
-		{Receive, "", func(ctx context.Context) error { _, err := s.DeadLetters.Receive(ctx, 10, 0); return err }},
+		{Receive, "", func(ctx context.Context) (err error) {
+			// A receive may still be answered out of a request made before.
+			for i := 0; i < 3 && err == nil; i++ {
+				_, err = s.DeadLetters.Receive(ctx, 10, time.Second)
+			}
+			return err
+		}},
 	} {
 		if c.skip != "" {
 			t.Logf("%s is not tried: %s", c.call, c.skip)
