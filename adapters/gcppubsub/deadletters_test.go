@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -108,7 +109,7 @@ func TestC19C22ExactBytesAllTheWay(t *testing.T) {
 // call is made.
 func TestC56ALeaseLongEnoughToStore(t *testing.T) {
 	for deadline, calls := range map[int32]int{10: 1, 29: 1, 30: 0, 600: 0} {
-		t.Run(fmt.Sprint(deadline), func(t *testing.T) {
+		t.Run(strconv.Itoa(int(deadline)), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.subscription("dead", "orders-dead", func(s *pubsubpb.Subscription) { s.AckDeadlineSeconds = deadline })
 				w.publish("orders-dead", &pubsubpb.PubsubMessage{Data: []byte("x")})

@@ -3,6 +3,7 @@ package gcppubsub_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -145,7 +146,7 @@ func TestC48LimitsAreBytes(t *testing.T) {
 			if refused[i+1] {
 				want[i] = dlqbridge.ErrInvalid
 			} else {
-				arrive = append(arrive, fmt.Sprint(i+1))
+				arrive = append(arrive, strconv.Itoa(i+1))
 			}
 		}
 		meanings(t, "send", send(t.Context(), w.destination("orders", "billing"), batch...), want...)

@@ -80,8 +80,10 @@ func TestNames(t *testing.T) {
 // when the context ends, the last error stands.
 func TestRetryWaits(t *testing.T) {
 	var waits []time.Duration
-	p := Policy{Tries: 8, Base: time.Second, Max: 5 * time.Second, Random: func() float64 { return 0.5 },
-		Wait: func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil }}
+	p := Policy{
+		Tries: 8, Base: time.Second, Max: 5 * time.Second, Random: func() float64 { return 0.5 },
+		Wait: func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil },
+	}
 	errs := retryEach(t.Context(), p, 2, surely, func(_ context.Context, positions []int) []error {
 		out := make([]error, len(positions))
 		for i, at := range positions {

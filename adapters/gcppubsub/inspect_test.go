@@ -125,8 +125,11 @@ func TestInspectRights(t *testing.T) {
 		agent   gcppubsub.AgentRight
 	}{
 		"all": {policies{granted: []string{"pubsub.topics.publish", "pubsub.topics.get"}, policy: bound("roles/pubsub.publisher", agent)}, nil, gcppubsub.AgentGranted},
-		"wider": {policies{granted: []string{"pubsub.topics.get"}, policy: bound("roles/pubsub.admin", agent)},
-			[]string{"pubsub.topics.publish"}, gcppubsub.AgentGranted},
+		"wider": {
+			policies{granted: []string{"pubsub.topics.get"}, policy: bound("roles/pubsub.admin", agent)},
+			[]string{"pubsub.topics.publish"},
+			gcppubsub.AgentGranted,
+		},
 		"another role":  {policies{policy: bound("roles/pubsub.viewer", agent)}, []string{"pubsub.topics.publish", "pubsub.topics.get"}, gcppubsub.AgentNotHere},
 		"another agent": {policies{policy: bound("roles/pubsub.publisher", "serviceAccount:x@y.iam.gserviceaccount.com")}, []string{"pubsub.topics.publish", "pubsub.topics.get"}, gcppubsub.AgentNotHere},
 	} {

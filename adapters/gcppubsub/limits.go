@@ -54,7 +54,7 @@ const (
 	// than the time after which intake first extends, and short enough that
 	// they come again soon after a crash. The service's default is 10 s.
 	firstLease = 60 * time.Second
-	// enoughLease is a subscription's own deadline that needs no extension at
+	// A subscription whose own deadline is enoughLease needs no extension at
 	// the receive: intake has extended by then.
 	enoughLease = 30 * time.Second
 	// Ordering keys are published side by side, so that one whose request hangs
@@ -62,6 +62,6 @@ const (
 	maxKeys = 16
 	// A pull that waits less than minPull asks for nothing.
 	minPull = time.Second
-	// ackOverhead is more than an ack id takes in a request besides itself.
+	// More than an ack id takes in a request besides itself is ackOverhead.
 	ackOverhead = 8
 )

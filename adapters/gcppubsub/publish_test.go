@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -113,7 +114,7 @@ func TestC41AHangingKeyDelaysNobody(t *testing.T) {
 // C42: nothing of a key goes out after a message that failed, and each message
 // has a known answer.
 func TestC42NothingOvertakesAFailedOne(t *testing.T) {
-	big := strings.Repeat("x", 3_000_000) // three fit in a request
+	const first, all = gcppubsub.MaxRequestMessages, 2*gcppubsub.MaxRequestMessages + 500 // three requests
 	for name, tt := range map[string]struct {
 		fault       localstack.Fault
 		failed      error
@@ -125,29 +126,48 @@ func TestC42NothingOvertakesAFailedOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				var batch []dlqbridge.Outgoing
-				for i := range 10 {
-					batch = append(batch, text(fmt.Sprint(i, big), "cust-9"))
+				batch := make([]dlqbridge.Outgoing, all)
+				for i := range batch {
+					batch[i] = text(strconv.Itoa(i), "cust-9")
 				}
 				tt.fault.Operation, tt.fault.Skip = "Publish", 1
 				w.fault(tt.fault)
 				errs := send(t.Context(), w.destination("orders", ""), batch...)
-				meanings(t, "first request", errs[:3], nil, nil, nil)
-				meanings(t, "second request", errs[3:6], tt.failed, tt.failed, tt.failed)
-				for i, err := range errs[6:] {
+				meanings(t, "first request", errs[:first], make([]error, first)...)
+				meanings(t, "second request", errs[first:2*first], slices.Repeat([]error{tt.failed}, first)...)
+				for i, err := range errs[2*first:] {
 					if !errors.Is(err, gcppubsub.ErrHeldBack) || !errors.Is(err, tt.heldMeaning) || errors.Is(err, dlqbridge.ErrUnclear) {
-						t.Errorf("message %d: got %v", 6+i, err)
+						t.Fatalf("message %d: got %v", 2*first+i, err)
 					}
 				}
 				if n := len(w.requests("Publish")); n != 2 {
 					t.Errorf("%d requests, want 2", n)
 				}
-				if n := len(w.arrived("billing")); n != 3 {
-					t.Errorf("%d arrived, want 3", n)
+				if n := len(w.arrived("billing")); n != first {
+					t.Errorf("%d arrived, want %d", n, first)
 				}
 			})
 		})
 	}
+}
+
+// A line is cut by the bytes of its requests as well, and arrives in order.
+func TestRequestsAreCutByBytes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		big := strings.Repeat("x", 4_900_000) // two fit in a request
+		batch := []dlqbridge.Outgoing{text("1"+big, "k"), text("2"+big, "k"), text("3"+big, "k")}
+		meanings(t, "send", send(t.Context(), w.destination("orders", ""), batch...), nil, nil, nil)
+		if n := len(w.requests("Publish")); n != 2 {
+			t.Errorf("%d requests, want 2", n)
+		}
+		var order []byte
+		for _, body := range w.arrived("billing") {
+			order = append(order, body[0])
+		}
+		if string(order) != "123" {
+			t.Errorf("arrived in the order %q", order)
+		}
+	})
 }
 
 // C42: a message that is refused before it is sent holds back what came after

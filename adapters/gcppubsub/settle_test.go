@@ -3,6 +3,7 @@ package gcppubsub_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -127,8 +128,13 @@ func TestHideSeconds(t *testing.T) {
 			wanted time.Duration
 			want   any
 		}{
-			{time.Nanosecond, 1.0}, {1500 * time.Millisecond, 2.0}, {45 * time.Second, 45.0},
-			{gcppubsub.MaxHide, 600.0}, {12 * time.Hour, 600.0}, {0, nil}, {-time.Second, nil},
+			{time.Nanosecond, 1.0},
+			{1500 * time.Millisecond, 2.0},
+			{45 * time.Second, 45.0},
+			{gcppubsub.MaxHide, 600.0},
+			{12 * time.Hour, 600.0},
+			{0, nil},
+			{-time.Second, nil},
 		} {
 			w.ForgetRequests()
 			must(t, d.Hide(t.Context(), letters, tt.wanted)...)
@@ -146,7 +152,7 @@ func TestSettleInManyRequests(t *testing.T) {
 		d := w.open("billing-dead")
 		letters := make([]dlqbridge.Letter, 2500)
 		for i := range letters {
-			letters[i] = dlqbridge.Letter{MessageID: fmt.Sprint(i), Receipt: fmt.Sprintf("%0300d", i)}
+			letters[i] = dlqbridge.Letter{MessageID: strconv.Itoa(i), Receipt: fmt.Sprintf("%0300d", i)}
 		}
 		w.fault(localstack.Fault{Operation: "Acknowledge", Do: localstack.DoFailAck, Times: -1}) // none is one of the cloud's own
 		must(t, d.Delete(t.Context(), letters)...)
