@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// patience is how long letters that must come may take, above all
+	// The patience is how long letters that must come may take, above all
 	// timeouts: some providers say "nothing" when they mean "not now".
 	patience = 20 * time.Second
-	// slack is added to a timeout before its end is relied on.
+	// The slack is added to a timeout before its end is relied on.
 	slack = 2 * time.Second
-	// attempts bounds the receives for letters that must come, for an adapter
+	// Bounded by attempts are the receives for letters that must come, for an adapter
 	// that does not wait.
 	attempts = 50
 )

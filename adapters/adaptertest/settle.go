@@ -17,9 +17,9 @@ func wantErrors(t testing.TB, what string, got []error, want ...error) {
 		t.Errorf("%s: %d answers for %d entries", what, len(got), len(want))
 		return
 	}
-	for i, err := range got {
-		if (err == nil) != (want[i] == nil) || !errors.Is(err, want[i]) {
-			t.Errorf("%s, position %d: got %v, want %v", what, i, err, want[i])
+	for i, wish := range want {
+		if err := got[i]; (err == nil) != (wish == nil) || !errors.Is(err, wish) {
+			t.Errorf("%s, position %d: got %v, want %v", what, i, err, wish)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -118,7 +119,7 @@ func (b *broker) add(name string, body []byte, metadata map[string]string) {
 	p := b.places[name]
 	p.last++
 	m := &stored{Message: driver.Message{
-		Body: slices.Clone(body), Metadata: maps.Clone(metadata), AckID: p.last, LoggableID: fmt.Sprint(p.last), AsFunc: func(any) bool { return false },
+		Body: slices.Clone(body), Metadata: maps.Clone(metadata), AckID: p.last, LoggableID: strconv.Itoa(p.last), AsFunc: func(any) bool { return false },
 	}}
 	p.messages = append(p.messages, m)
 }

@@ -17,10 +17,10 @@ type delivery struct {
 }
 
 const (
-	// keepFor bounds how long a letter in hand is remembered that nobody
+	// For keepFor a letter in hand is remembered that nobody
 	// settles: longer than any broker's timeout that we know of.
 	keepFor = 12 * time.Hour
-	// sweepEvery is how often those are looked for.
+	// Every sweepEvery those that are older are looked for.
 	sweepEvery = time.Minute
 )
 

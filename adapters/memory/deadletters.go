@@ -60,7 +60,7 @@ func (q *Queue) take(limit int) (letters []dlqbridge.Letter, next time.Time, cha
 			if next.IsZero() || m.visibleAt.Before(next) {
 				next = m.visibleAt
 			}
-		case len(letters) < limit && !(q.o.FIFO && held[m.out.Payload.GroupKey]):
+		case len(letters) < limit && (!q.o.FIFO || !held[m.out.Payload.GroupKey]):
 			m.deliveries++
 			m.visibleAt = now.Add(q.o.Visibility)
 			letters = append(letters, q.letter(m, now))
