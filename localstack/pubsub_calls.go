@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -82,7 +81,10 @@ func (in rpc) ask(ctx context.Context, request proto.Message) rpcOutcome {
 }
 
 func (c *Cloud) carryOutRPC(ctx context.Context, in rpc) rpcOutcome {
-	fault, wait := c.pickRPC(in.operation, in.request, in.body, func(*Fault) bool { return true })
+	fault, wait := c.pickRPC(in.operation, in.request, in.body, func(f *Fault) bool {
+		acks, ok := in.request.(*pubsubpb.AcknowledgeRequest)
+		return f.Do != DoFailAck || (ok && c.fails(f, acks.GetSubscription(), acks.GetAckIds()))
+	})
 	if wait > 0 && c.clock.Wait(ctx, c.clock.Now().Add(wait), nil) != nil {
 		return rpcOutcome{cut: true, fault: DoDelay}
 	}
@@ -139,19 +141,22 @@ func (c *Cloud) pickRPC(operation string, request proto.Message, body []byte, ap
 func (c *Cloud) contents(subscription string, ids []string) []byte {
 	var all []byte
 	for _, id := range ids {
-		all = append(append(all, '\n'), c.rpc.service.Content(subscription, id)...)
+		message, data := c.rpc.service.Content(subscription, id)
+		all = append(append(all, "\n"+message+"\n"...), data...)
 	}
 	return all
 }
 
 // failing chooses the ack IDs that a rule lets fail: its entries or, if it
-// looks for a text, those of the messages that have it.
+// looks for a text, those of the messages that have it. It may be a message's
+// whole ID too.
 func (c *Cloud) failing(f *Fault, subscription string, ids []string) (kept, failed []string) {
 	narrow := f.Contains != "" && f.Entries.all()
 	for position, id := range ids {
 		hit := f.Entries.chosen(position, len(ids))
 		if narrow {
-			hit = strings.Contains(id, f.Contains) || bytes.Contains(c.rpc.service.Content(subscription, id), []byte(f.Contains))
+			message, data := c.rpc.service.Content(subscription, id)
+			hit = id == f.Contains || message == f.Contains || bytes.Contains(data, []byte(f.Contains))
 		}
 		if hit {
 			failed = append(failed, id)
@@ -159,10 +164,13 @@ func (c *Cloud) failing(f *Fault, subscription string, ids []string) (kept, fail
 			kept = append(kept, id)
 		}
 	}
-	if len(failed) == 0 && narrow {
-		return nil, ids // the text is elsewhere in the request
-	}
 	return kept, failed
+}
+
+// fails says whether a rule is about any of the ack IDs.
+func (c *Cloud) fails(f *Fault, subscription string, ids []string) bool {
+	_, failed := c.failing(f, subscription, ids)
+	return len(failed) > 0
 }
 
 // failAck carries out an acknowledgement without the chosen ack IDs. Only an

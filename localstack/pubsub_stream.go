@@ -78,7 +78,7 @@ func (w *watchedStream) meet(request *pubsubpb.StreamingPullRequest, body []byte
 	text := append(body[:len(body):len(body)], c.contents(w.subscription, request.GetAckIds())...)
 	fault, wait := c.faults.pick(pubsubName, w.operation, text, func(f *Fault) bool {
 		if f.Do == DoFailAck {
-			return len(request.GetAckIds()) > 0
+			return c.fails(f, w.subscription, request.GetAckIds())
 		}
 		return opening && f.Do != DoDropAfter
 	})

@@ -32,6 +32,8 @@ type PubSubHarness struct {
 	// cloud; inBubble says that the row can do with virtual time, as those can
 	// that use no Subscriber.Receive. Nil runs rows with this harness.
 	Around func(t *testing.T, inBubble bool, row func(t *testing.T, h PubSubHarness))
+	// Parallel runs rows beside each other, which shortens real waiting.
+	Parallel bool
 	// Known lists the endpoint's known faults by the name of the row, and why.
 	Known map[string]string
 }
@@ -55,6 +57,9 @@ func (h PubSubHarness) run(t *testing.T, group map[string]func(*pubsubBench, *te
 		t.Run(name, func(t *testing.T) {
 			if reason, known := h.Known[name]; known {
 				t.Skipf("known fault of this endpoint: %s", reason)
+			}
+			if h.Parallel {
+				t.Parallel()
 			}
 			row := func(t *testing.T, h PubSubHarness) { group[name](newPubSubBench(t, h), t) }
 			if h.Around == nil {
@@ -205,10 +210,13 @@ func ackIDs(got []*pubsubpb.ReceivedMessage) []string {
 	return ids
 }
 
+// bodies are the data of messages, cut to what can be shown.
 func bodies(got []*pubsubpb.ReceivedMessage) []string {
+	const shown = 40
 	all := make([]string, len(got))
 	for i, m := range got {
-		all[i] = string(m.GetMessage().GetData())
+		data := m.GetMessage().GetData()
+		all[i] = string(data[:min(len(data), shown)])
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
@@ -23,6 +24,14 @@ func (b *pubsubBench) deadLettered(t *testing.T, most int32, alter func(*pubsubp
 		}
 	})
 	return topic, sub, dead
+}
+
+// died looks at a subscription whose message has died: some endpoints forward
+// a dead letter only when its source is asked again.
+func (b *pubsubBench) died(t *testing.T, sub, dead string) *pubsubpb.ReceivedMessage {
+	t.Helper()
+	b.wantNone(t, sub)
+	return b.pull(t, dead, 1)[0]
 }
 
 // reject pulls and rejects a message so many times, and checks the number of
@@ -55,7 +64,7 @@ func (b *pubsubBench) wantSource(t *testing.T, letter *pubsubpb.ReceivedMessage,
 			t.Errorf("%s is %q, want %q", name, got[name], value)
 		}
 	}
-	at, err := time.Parse("2006-01-02T15:04:05.999-07:00", got[prefix+"TopicPublishTime"])
+	at, err := time.Parse(time.RFC3339, got[prefix+"TopicPublishTime"])
 	if err != nil || at.Sub(published).Abs() > time.Millisecond {
 		t.Errorf("%sTopicPublishTime is %q, want about %v (%v)", prefix, got[prefix+"TopicPublishTime"], published, err)
 	}
@@ -66,7 +75,7 @@ var pubsubDeadLetterRows = map[string]func(*pubsubBench, *testing.T){
 		topic, sub, dead := b.deadLettered(t, 5, nil)
 		ids := b.publish(t, topic, &pubsubpb.PubsubMessage{Data: []byte("doomed"), Attributes: map[string]string{"agent.task": "t1"}, OrderingKey: "key"})
 		last := b.reject(t, sub, 1, 5)
-		letter := b.pull(t, dead, 1)[0]
+		letter := b.died(t, sub, dead)
 		m := letter.GetMessage()
 		if string(m.GetData()) != "doomed" || m.GetOrderingKey() != "key" || m.GetAttributes()["agent.task"] != "t1" {
 			t.Errorf("got %v", m)
@@ -97,7 +106,7 @@ var pubsubDeadLetterRows = map[string]func(*pubsubBench, *testing.T){
 		}
 		b.pull(t, sub, 1)
 		b.pass(t, 11*time.Second)
-		letter := b.pull(t, dead, 1)[0]
+		letter := b.died(t, sub, dead)
 		b.wantSource(t, letter, sub, 5, letter.GetMessage().GetPublishTime().AsTime().Add(-b.sinceFirst(t, letter)))
 		b.wantNone(t, sub)
 	},
@@ -119,11 +128,14 @@ var pubsubDeadLetterRows = map[string]func(*pubsubBench, *testing.T){
 	},
 	"5 to 100 attempts are allowed, none means 5": func(b *pubsubBench, t *testing.T) {
 		topic := b.topic(t)
-		for most, want := range map[int32]codes.Code{1: codes.InvalidArgument, 4: codes.InvalidArgument, 101: codes.InvalidArgument, -1: codes.InvalidArgument, 5: codes.OK, 100: codes.OK} {
+		for most, good := range map[int32]bool{1: false, 4: false, 101: false, -1: false, 5: true, 100: true} {
 			_, err := b.subs.CreateSubscription(t.Context(), &pubsubpb.Subscription{
 				Name: b.subName(), Topic: topic, DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{DeadLetterTopic: topic, MaxDeliveryAttempts: most},
 			})
-			wantStatus(t, fmt.Sprintf("%d attempts", most), err, want)
+			// The emulator and the reference differ in which of the two it is.
+			if code := status.Code(err); good != (err == nil) || (!good && code != codes.InvalidArgument && code != codes.OutOfRange) {
+				t.Errorf("%d attempts: got %v", most, err)
+			}
 		}
 		got, err := b.subs.CreateSubscription(t.Context(), &pubsubpb.Subscription{
 			Name: b.subName(), Topic: topic, DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{DeadLetterTopic: topic},
@@ -142,7 +154,7 @@ var pubsubDeadLetterRows = map[string]func(*pubsubBench, *testing.T){
 		b.reject(t, sub, 1, 6)
 		b.wantNone(t, dead)
 		b.reject(t, sub, 7, 1)
-		b.pull(t, dead, 1)
+		b.died(t, sub, dead)
 	},
 	"a dead-letter policy can come by an update, and go": func(b *pubsubBench, t *testing.T) {
 		deadTopic, dead := b.both(t, nil)
@@ -191,10 +203,10 @@ var pubsubDeadLetterRows = map[string]func(*pubsubBench, *testing.T){
 		b.publish(t, topic, text("shared"))
 		b.reject(t, first, 1, 5)
 		b.reject(t, second, 1, 5)
-		b.pull(t, firstDead, 1)
+		b.died(t, first, firstDead)
 		b.wantNone(t, secondDead)
 		b.reject(t, second, 6, 1)
-		b.pull(t, secondDead, 1)
+		b.died(t, second, secondDead)
 	},
 	"a dead letter that dies again tells of its last source": func(b *pubsubBench, t *testing.T) {
 		lastTopic, last := b.both(t, nil)
@@ -206,8 +218,9 @@ var pubsubDeadLetterRows = map[string]func(*pubsubBench, *testing.T){
 		})
 		b.publish(t, topic, text("doomed"))
 		b.reject(t, sub, 1, 5)
+		b.wantNone(t, sub)
 		letter := b.reject(t, dead, 1, 5)
-		b.wantSource(t, b.pull(t, last, 1)[0], dead, 5, letter.GetMessage().GetPublishTime().AsTime())
+		b.wantSource(t, b.died(t, dead, last), dead, 5, letter.GetMessage().GetPublishTime().AsTime())
 	},
 	"without its dead-letter topic a message keeps coming": func(b *pubsubBench, t *testing.T) {
 		topic, sub, _ := b.deadLettered(t, 5, nil)
@@ -230,7 +243,7 @@ var pubsubDeadLetterRows = map[string]func(*pubsubBench, *testing.T){
 func (b *pubsubBench) sinceFirst(t *testing.T, letter *pubsubpb.ReceivedMessage) time.Duration {
 	t.Helper()
 	m := letter.GetMessage()
-	at, err := time.Parse("2006-01-02T15:04:05.999-07:00", m.GetAttributes()["CloudPubSubDeadLetterSourceTopicPublishTime"])
+	at, err := time.Parse(time.RFC3339, m.GetAttributes()["CloudPubSubDeadLetterSourceTopicPublishTime"])
 	if err != nil {
 		t.Error(err)
 	}

@@ -193,13 +193,19 @@ var pubsubAckRows = map[string]func(*pubsubBench, *testing.T){
 		err = b.subs.ModifyAckDeadline(t.Context(), &pubsubpb.ModifyAckDeadlineRequest{Subscription: sub, AckIds: ackIDs(got[:1]), AckDeadlineSeconds: 60})
 		wantStatus(t, "modify", err, codes.InvalidArgument)
 		wantReasons(t, err, map[string]string{got[0].GetAckId(): "PERMANENT_FAILURE_INVALID_ACK_ID"})
-		b.ack(t, sub, got[1]) // acknowledged already, which is no error
 		b.pass(t, 11*time.Second)
 		again := b.pull(t, sub, 1)
 		wantBodies(t, again, "a")
 		b.pass(t, 11*time.Second)
 		err = b.subs.Acknowledge(t.Context(), &pubsubpb.AcknowledgeRequest{Subscription: sub, AckIds: ackIDs(again)})
 		wantReasons(t, err, map[string]string{again[0].GetAckId(): "PERMANENT_FAILURE_INVALID_ACK_ID"})
+	},
+	"exactly once takes an acknowledgement again": func(b *pubsubBench, t *testing.T) {
+		topic, sub := b.both(t, func(s *pubsubpb.Subscription) { s.EnableExactlyOnceDelivery = true })
+		b.publish(t, topic, text("a"))
+		got := b.pull(t, sub, 1)
+		b.ack(t, sub, got...)
+		b.ack(t, sub, got...) // the proto: more than once is no error
 	},
 	"a retry policy delays what failed, more each time": func(b *pubsubBench, t *testing.T) {
 		topic, sub := b.both(t, func(s *pubsubpb.Subscription) { s.RetryPolicy = retry(5*time.Second, 30*time.Second) })

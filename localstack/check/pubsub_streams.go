@@ -18,8 +18,8 @@ type flow struct {
 // stream opens a streaming pull, altered, that ends with the test.
 func (b *pubsubBench) stream(t *testing.T, sub string, alter func(*pubsubpb.StreamingPullRequest)) flow {
 	t.Helper()
-	// Longer than any row, and an end for one whose messages do not come.
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	// An end for a row whose messages do not come.
+	ctx, cancel := context.WithTimeout(t.Context(), 2*longestWait)
 	t.Cleanup(cancel)
 	s, err := b.subs.StreamingPull(ctx)
 	if err != nil {

@@ -225,17 +225,18 @@ func (sub *subscription) outcome(failed map[string]string) (*emptypb.Empty, erro
 
 // Content is the ID and the data of the message that an ack ID stands for, for
 // those who look for a message in requests; nothing if the delivery is over.
-func (s *Service) Content(subscription, ackID string) []byte {
+// The receiver must not change the data.
+func (s *Service) Content(subscription, ackID string) (messageID string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sub, exists := s.subscriptions[subscription]
 	if !exists {
-		return nil
+		return "", nil
 	}
 	ack, _ := sub.key.number(ackID)
 	d := sub.held[ack]
 	if d == nil {
-		return nil
+		return "", nil
 	}
-	return append([]byte(d.proto.GetMessageId()+"\n"), d.proto.GetData()...)
+	return d.proto.GetMessageId(), d.proto.GetData()
 }

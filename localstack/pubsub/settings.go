@@ -139,7 +139,7 @@ func setDeadLetterPolicy(c *pubsubpb.Subscription) error {
 		policy.MaxDeliveryAttempts = defaultAttempts
 	}
 	if policy.GetMaxDeliveryAttempts() < minAttempts || policy.GetMaxDeliveryAttempts() > maxAttempts {
-		return invalid("Invalid dead letter policy given (max_delivery_attempts=%d). It must be between %d and %d.", policy.GetMaxDeliveryAttempts(), minAttempts, maxAttempts)
+		return invalid("The value for max_delivery_attempts is out of bounds. You passed %d in the request, but it must be between %d and %d.", policy.GetMaxDeliveryAttempts(), minAttempts, maxAttempts)
 	}
 	return nil
 }
