@@ -109,21 +109,24 @@ type Move struct {
 // Arrival is one letter stored on a record: the letter's own facts only, so
 // that writing it again writes the same bytes.
 type Arrival struct {
-	Key        string            `json:"key"`
-	Place      string            `json:"place"`
-	MessageID  string            `json:"messageId"`
-	Source     string            `json:"source"`
-	Deliveries *int              `json:"deliveries"`
-	SentAt     time.Time         `json:"sentAt"`
-	LostAt     time.Time         `json:"lostAt,omitzero"`
-	System     map[string]string `json:"system,omitempty"`
-	Trace      string            `json:"trace,omitempty"`
+	Key       string            `json:"key"`
+	Place     string            `json:"place"`
+	MessageID string            `json:"messageId"`
+	Source    string            `json:"source"`
+	SentAt    time.Time         `json:"sentAt"`
+	LostAt    time.Time         `json:"lostAt,omitzero"`
+	System    map[string]string `json:"system,omitempty"`
+	Trace     string            `json:"trace,omitempty"`
 	// Task and Failure are what the message itself says.
-	Task       Task              `json:"task"`
-	Failure    Failure           `json:"failure"`
-	Effect     string            `json:"effect,omitempty"`
-	Checkpoint string            `json:"checkpoint,omitempty"`
-	Envelopes  []string          `json:"envelopes"`
+	Task       Task    `json:"task"`
+	Failure    Failure `json:"failure"`
+	Effect     string  `json:"effect,omitempty"`
+	Checkpoint string  `json:"checkpoint,omitempty"`
+	// Envelopes lists what was found around the payload, the outermost first.
+	Envelopes []string `json:"envelopes"`
+	// Facts is what envelopes say besides ("s3.key"), for people; nothing is
+	// decided from it.
+	Facts      map[string]string `json:"facts,omitempty"`
 	Provenance map[string]string `json:"provenance"`
 	Conflicts  []FieldConflict   `json:"conflicts"`
 	// Mark is our own mark on the letter, nil if there is none.
@@ -193,8 +196,12 @@ type Attempt struct {
 
 // Context is what the stores said at one moment and what followed from it.
 type Context struct {
-	Name       string      `json:"name"`
-	At         time.Time   `json:"at"`
+	Name string    `json:"name"`
+	At   time.Time `json:"at"`
+	// Deliveries is how often the letter that was judged had been delivered by
+	// then; nil is unknown. It grows with each receive, so it is no fact of the
+	// arrival.
+	Deliveries *int        `json:"deliveries,omitempty"`
 	Task       Task        `json:"task"`
 	Failure    Failure     `json:"failure"`
 	Findings   []Finding   `json:"findings"`

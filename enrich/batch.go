@@ -181,7 +181,7 @@ func (r *reading) store(ctx context.Context, round []*parcel) {
 	fresh := slices.DeleteFunc(slices.Clone(round), func(p *parcel) bool { return p.returned != nil })
 	subjects := make([]Subject, len(fresh))
 	for i, p := range fresh {
-		subjects[i] = Subject{Arrival: &p.arrival, Previous: p.previous}
+		subjects[i] = Subject{Arrival: &p.arrival, Payload: &p.letter.Payload, Deliveries: p.letter.Deliveries, Previous: p.previous}
 	}
 	judged := r.enricher.Judge(ctx, now, subjects)
 	contexts := make(map[*parcel]dlqbridge.Context, len(fresh))

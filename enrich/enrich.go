@@ -56,8 +56,17 @@ type Route struct {
 	Stores       []dlqbridge.Store
 	StoreTimeout time.Duration
 	// Fields adds selectors per field, tried before the built-in ones:
-	// attr:NAME, sys:NAME or body:/json/pointer. FieldNames lists the fields.
+	// attr:NAME, sys:NAME, body:/json/pointer or jmespath:EXPRESSION.
+	// FieldNames lists the fields.
 	Fields map[string][]string
+	// JMESPath compiles the expressions of jmespath: selectors; nil refuses them.
+	JMESPath CompileExpression
+	// Rules are the route's own rules for the cause of a failure; nil is none.
+	Rules Rules
+	// Topics are the ARNs of the SNS topics that are subscribed to the source.
+	// Only their envelopes are opened: nothing in a message proves that SNS
+	// wrapped it, so naming a topic says that nobody else may send to the queue.
+	Topics []string
 	// Policies overrides how causes are handled; a cause that is missing has
 	// its default.
 	Policies map[dlqbridge.Cause]dlqbridge.CausePolicy

@@ -31,7 +31,7 @@ func (e *Enricher) Extract(l dlqbridge.Letter) dlqbridge.Arrival {
 func bare(l dlqbridge.Letter) dlqbridge.Arrival {
 	a := dlqbridge.Arrival{
 		Key: dlqbridge.ArrivalKey(l), Place: l.Place, MessageID: cut(l.MessageID, maxID), Source: l.Source,
-		Deliveries: l.Deliveries, SentAt: saneTime(l.SentAt), LostAt: saneTime(l.LostAt),
+		SentAt: saneTime(l.SentAt), LostAt: saneTime(l.LostAt),
 		Trace:     cut(l.TraceHeader, maxText),
 		Task:      dlqbridge.Task{Tools: []string{}},
 		Failure:   dlqbridge.Failure{Attempts: []dlqbridge.Attempt{}},

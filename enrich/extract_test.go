@@ -255,7 +255,7 @@ func TestMarkIsReadStrictly(t *testing.T) {
 func TestTheSameLetterGivesTheSameArrival(t *testing.T) {
 	first := sqsLetter(`{"taskId":"t-1"}`, text("agent.ctx", `{"tenant":"a"}`))
 	again := sqsLetter(`{"taskId":"t-1"}`, text("agent.ctx", `{"tenant":"a"}`))
-	again.System["ApproximateReceiveCount"] = "3"
+	again.System["ApproximateReceiveCount"], again.Deliveries = "3", new(3)
 	again.Receipt, again.ReceivedAt = "other", start.Add(time.Hour)
 	a, b := plain(t).Extract(first), plain(t).Extract(again)
 	if diff := cmp.Diff(a, b); diff != "" {

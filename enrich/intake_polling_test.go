@@ -158,7 +158,7 @@ func TestC54ThrottledTableIsNoHotLoop(t *testing.T) {
 			t.Errorf("received %d times for 20 letters", n)
 		}
 		for key, c := range w.cases() {
-			if n := *c.Arrivals[0].Deliveries; n > 3 {
+			if n := *c.Context(c.History[0].Context).Deliveries; n > 3 {
 				t.Errorf("%s: %d deliveries", key, n)
 			}
 		}

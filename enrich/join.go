@@ -94,7 +94,7 @@ func (r *reading) step(ctx context.Context, p *parcel, c dlqbridge.Case) (EventK
 		to.Recurrences++
 		move.Job, move.N = back.job, back.n
 	}
-	j := r.enricher.Judge(ctx, now, []Subject{{Case: c, Arrival: &p.arrival}})[0]
+	j := r.enricher.Judge(ctx, now, []Subject{{Case: c, Arrival: &p.arrival, Payload: &p.letter.Payload, Deliveries: p.letter.Deliveries}})[0]
 	to = j.Apply(to)
 	move.To, move.Why, move.Context = to.Status, string(to.Why), to.Context
 	to.Move = move

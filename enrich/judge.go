@@ -77,7 +77,7 @@ func (e *Enricher) Judge(ctx context.Context, now time.Time, subjects []Subject)
 	for i, s := range subjects {
 		all[i] = s.facts()
 	}
-	heard := e.ask(ctx, now, all)
+	heard := e.ask(ctx, now, subjects, all)
 	out := make([]Judgement, len(subjects))
 	for i, s := range subjects {
 		out[i] = e.judge(now, s, &all[i], heard[i])
@@ -126,7 +126,7 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 		Decision: decision, Policy: policy, By: e.route.Policy, Conflict: conflict, Fix: f.fix, Approvers: f.approvers,
 		SeenRedriveN: k.seenN, SeenRun: k.seenRun, now: now, fresh: f.fresh, looked: f.looked,
 		Context: dlqbridge.Context{
-			At: now, Task: k.task, Failure: failure, Findings: nonNil(findings), Checkpoint: k.checkpoint, Folded: folded,
+			At: now, Deliveries: s.Deliveries, Task: k.task, Failure: failure, Findings: nonNil(findings), Checkpoint: k.checkpoint, Folded: folded,
 			RepeatSafe: repeatSafe, Unavailable: k.unavailable, CompletedBy: k.completed,
 			TraceID: k.traceID, Artifacts: k.artifacts,
 		},

@@ -199,7 +199,7 @@ func (b *caseOf) move(verb dlqbridge.Verb, s enrich.Subject, change func(*dlqbri
 func (b *caseOf) letter(key string, l dlqbridge.Letter) enrich.Subject {
 	l.MessageID = key
 	a := b.e.Extract(l)
-	return enrich.Subject{Arrival: &a}
+	return enrich.Subject{Arrival: &a, Payload: &l.Payload, Deliveries: l.Deliveries}
 }
 
 func (b *caseOf) send() {

@@ -16,7 +16,7 @@ import (
 // ask asks every store once about all subjects, in parallel, and answers by
 // subject. Without a task id and a key there is nothing to ask by: the stores
 // stay silent, which proves nothing.
-func (e *Enricher) ask(ctx context.Context, now time.Time, all []facts) [][]dlqbridge.Testimony {
+func (e *Enricher) ask(ctx context.Context, now time.Time, subjects []Subject, all []facts) [][]dlqbridge.Testimony {
 	out := make([][]dlqbridge.Testimony, len(all))
 	if len(e.route.Stores) == 0 {
 		return out
@@ -24,14 +24,17 @@ func (e *Enricher) ask(ctx context.Context, now time.Time, all []facts) [][]dlqb
 	var questions []dlqbridge.Question
 	var asked []int
 	for i := range all {
-		t := all[i].newest().Task
-		if t.TaskID == "" && t.IdempotencyKey == "" {
+		letter := all[i].newest()
+		t := letter.Task
+		// With the payload at hand a store can make its key from that.
+		if t.TaskID == "" && t.IdempotencyKey == "" && subjects[i].Payload == nil {
 			continue
 		}
 		asked = append(asked, i)
 		questions = append(questions, dlqbridge.Question{
-			Route: e.route.Name, TaskID: t.TaskID, RunID: t.RunID, IdempotencyKey: t.IdempotencyKey,
-			Record: all[i].control.ID, Now: now,
+			Route: e.route.Name, TaskID: t.TaskID, RunID: t.RunID, IdempotencyKey: t.IdempotencyKey, Tenant: t.Tenant,
+			MessageID: letter.MessageID, Payload: subjects[i].Payload, Record: all[i].control.ID,
+			LastActivity: lastActivity(&all[i], now), Now: now,
 		})
 	}
 	if len(questions) == 0 {
@@ -49,6 +52,20 @@ func (e *Enricher) ask(ctx context.Context, now time.Time, all []facts) [][]dlqb
 		}
 	}
 	return out
+}
+
+// lastActivity is the latest sign that somebody worked on the task. When a
+// worker gave up on a letter that was just received is not known, only that it
+// was before now.
+func lastActivity(f *facts, now time.Time) time.Time {
+	last := f.control.LastSeen
+	if f.fresh {
+		last = now
+	}
+	if f.control.LastSend.After(last) {
+		last = f.control.LastSend
+	}
+	return last
 }
 
 // askOne asks one store within its time. A store that panics, answers for

@@ -20,6 +20,11 @@ type Subject struct {
 	Case    dlqbridge.Case
 	Arrival *dlqbridge.Arrival
 	Note    *dlqbridge.Note
+	// Payload is what the newest letter carried, where it is at hand, for stores
+	// whose key is made from it; Deliveries how often the letter that this is
+	// about had been delivered.
+	Payload    *dlqbridge.Payload
+	Deliveries *int
 	// Previous is set for a letter that met a closed record: the new record
 	// continues that one.
 	Previous string

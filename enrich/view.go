@@ -238,7 +238,7 @@ func Show(c dlqbridge.Case) Document {
 	}
 	for _, m := range c.History {
 		if a := c.Arrival(m.Arrival); m.Arrival != "" && a != nil {
-			d.Arrivals = append(d.Arrivals, arrivalOf(*a, m))
+			d.Arrivals = append(d.Arrivals, arrivalOf(*a, m, c.Context(m.Context)))
 		}
 	}
 	header := ""
@@ -348,10 +348,13 @@ func findingsOf(findings []dlqbridge.Finding) []DocumentFinding {
 	return out
 }
 
-func arrivalOf(a dlqbridge.Arrival, m dlqbridge.Move) DocumentArrival {
+func arrivalOf(a dlqbridge.Arrival, m dlqbridge.Move, x *dlqbridge.Context) DocumentArrival {
 	d := DocumentArrival{
-		MessageID: a.MessageID, Deliveries: a.Deliveries, SentAt: at(a.SentAt), ReceivedAt: at(m.At), LostAt: at(a.LostAt),
+		MessageID: a.MessageID, SentAt: at(a.SentAt), ReceivedAt: at(m.At), LostAt: at(a.LostAt),
 		Envelopes: nonNil(a.Envelopes), Provenance: a.Provenance, Conflicts: nonNil(a.Conflicts), Late: m.Why == string(WhyLate) && m.Context == "",
+	}
+	if x != nil {
+		d.Deliveries = x.Deliveries
 	}
 	if d.Provenance == nil {
 		d.Provenance = map[string]string{}

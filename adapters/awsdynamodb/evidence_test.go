@@ -31,7 +31,7 @@ func evidence(id string) []dlqbridge.Evidence {
 			Attributes: []dlqbridge.Attribute{{Name: "a", Type: "Binary.x", Value: []byte{0, 255}}, {Name: "b", Type: "Number", Value: []byte("1e400")}},
 		}}},
 		{Record: id, Item: dlqbridge.Arrival{
-			Key: "aaaabbbbccccddddeeeeffff", Place: "arn:dlq", MessageID: "m-1", Source: "arn:q", Deliveries: new(5), SentAt: start, LostAt: start.Add(time.Hour),
+			Key: "aaaabbbbccccddddeeeeffff", Place: "arn:dlq", MessageID: "m-1", Source: "arn:q", SentAt: start, LostAt: start.Add(time.Hour),
 			System: map[string]string{"SenderId": "AIDA"}, Trace: "Root=1", Task: task, Failure: failure, Effect: "none", Checkpoint: "c", Envelopes: []string{"sns"},
 			Provenance: map[string]string{"taskId": "attr:agent.ctx"}, Conflicts: []dlqbridge.FieldConflict{{Field: "tenant", Selector: "body", Value: "x"}},
 			Mark: &dlqbridge.Mark{Record: id, Job: "j", N: 1, Action: dlqbridge.ActionRetry, Idem: "i", From: "f"}, PayloadSHA256: "00", PayloadBytes: 3,
