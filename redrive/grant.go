@@ -33,40 +33,57 @@ func noteFor(c dlqbridge.Control, r Request, now time.Time) dlqbridge.Note {
 func (c *Controller) grant(ctx context.Context, r Request, planned []PlannedMember) ([]dlqbridge.Member, []dlqbridge.Exclusion, error) {
 	var members []dlqbridge.Member
 	var left []dlqbridge.Exclusion
-	for len(planned) > 0 && ctx.Err() == nil {
-		chunk := planned[:min(readChunk, len(planned))]
-		planned = planned[len(chunk):]
-		granted, x, err := c.grantChunk(ctx, r, chunk)
+	grant := func(ctx context.Context, chunk []PlannedMember) (granted, error) { return c.grantChunk(ctx, r, chunk) }
+	for g, err := range ahead(ctx, chunks(each(planned), readChunk), chunksAtOnce, grant) {
 		if err != nil {
 			return nil, nil, err
 		}
-		left = append(left, x...)
-		for _, m := range chunk { // in the plan's order
-			if v, ok := granted[m.ID]; ok {
-				members = append(members, dlqbridge.Member{ID: m.ID, Version: v})
-			}
-		}
+		left = append(left, g.left...)
+		members = append(members, g.members...) // in the plan's order
 	}
 	return members, left, ctx.Err()
 }
 
-// grantChunk returns the version that each granted member has now.
-func (c *Controller) grantChunk(ctx context.Context, r Request, chunk []PlannedMember) (map[string]int, []dlqbridge.Exclusion, error) {
-	granted := map[string]int{}
+// granted is a chunk of the selection: the members at the version that they
+// have now, and who is left out.
+type granted struct {
+	members []dlqbridge.Member
+	left    []dlqbridge.Exclusion
+}
+
+// grantChunk authorises a chunk.
+func (c *Controller) grantChunk(ctx context.Context, r Request, chunk []PlannedMember) (granted, error) {
+	versions := map[string]int{}
 	var ids []string
 	for _, m := range chunk {
 		if m.Authorized {
-			granted[m.ID] = m.Version
+			versions[m.ID] = m.Version
 		} else {
 			ids = append(ids, m.ID)
 		}
 	}
-	if len(ids) == 0 {
-		return granted, nil, nil
+	var left []dlqbridge.Exclusion
+	if len(ids) > 0 {
+		var err error
+		if left, err = c.authorize(ctx, r, chunk, ids, versions); err != nil {
+			return granted{}, err
+		}
 	}
+	g := granted{left: left}
+	for _, m := range chunk {
+		if v, ok := versions[m.ID]; ok {
+			g.members = append(g.members, dlqbridge.Member{ID: m.ID, Version: v})
+		}
+	}
+	return g, nil
+}
+
+// authorize authorises those of a chunk that nobody has, notes the versions
+// they have then, and says who is left out.
+func (c *Controller) authorize(ctx context.Context, r Request, chunk []PlannedMember, ids []string, versions map[string]int) ([]dlqbridge.Exclusion, error) {
 	controls, err := c.read(ctx, ids)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var left []dlqbridge.Exclusion
 	var asks []Ask
@@ -87,7 +104,7 @@ func (c *Controller) grantChunk(ctx context.Context, r Request, chunk []PlannedM
 	for i, j := range c.judge(ctx, asks) {
 		ctl, note := asks[i].Control, *asks[i].Note
 		if j.Err != nil {
-			return nil, nil, fmt.Errorf("judge %s: %w", ctl.ID, j.Err)
+			return nil, fmt.Errorf("judge %s: %w", ctl.ID, j.Err)
 		}
 		if x := MayAuthorize(ctl, j, Asking{Actor: r.Actor, Policy: r.Policy, Now: now}); x != nil {
 			left = append(left, *x)
@@ -99,18 +116,18 @@ func (c *Controller) grantChunk(ctx context.Context, r Request, chunk []PlannedM
 	// Evidence first, then the move that names it.
 	for i, err := range c.put(ctx, evidence) {
 		if err != nil {
-			return nil, nil, fmt.Errorf("keep why %s is authorised: %w", evidence[i].Record, err)
+			return nil, fmt.Errorf("keep why %s is authorised: %w", evidence[i].Record, err)
 		}
 	}
 	for i, err := range c.move(ctx, steps) {
 		switch id := steps[i].From.ID; {
 		case err == nil:
-			granted[id] = steps[i].To.Version
+			versions[id] = steps[i].To.Version
 		case errors.Is(err, dlqbridge.ErrConflict):
 			left = append(left, dlqbridge.Exclusion{ID: id, Reason: dlqbridge.ExcludeClaimed, Detail: "somebody else moved it first"})
 		default:
-			return nil, nil, fmt.Errorf("authorise %s: %w", id, err)
+			return nil, fmt.Errorf("authorise %s: %w", id, err)
 		}
 	}
-	return granted, left, nil
+	return left, nil
 }

@@ -186,13 +186,17 @@ func (c *Controller) survey(ctx context.Context, r Request, only string) (*surve
 			}
 		}
 	}
-	for ids, err := range chunks(candidates, readChunk) {
+	look := func(ctx context.Context, ids []string) (looked, error) { return c.look(ctx, r, filter, s.now, ids) }
+	for seen, err := range ahead(ctx, chunks(candidates, readChunk), chunksAtOnce, look) {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.look(ctx, r, filter, s, ids, only); err != nil {
+		if err := c.sortAll(ctx, r, s, seen, only); err != nil {
 			return nil, err
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	left := r.Max
 	for _, t := range s.targets {
@@ -209,38 +213,34 @@ func (c *Controller) survey(ctx context.Context, r Request, only string) (*surve
 	return s, nil
 }
 
-// look reads the candidates anew, because the index may lag, and sorts them in.
-func (c *Controller) look(ctx context.Context, r Request, f dlqbridge.Filter, s *survey, ids []string, only string) error {
+// looked is one chunk of candidates, read and judged.
+type looked struct {
+	asks       []Ask
+	judgements []Judgement
+	notes      map[string]dlqbridge.Send
+	// unmatched were named and are not what was asked for.
+	unmatched []dlqbridge.Exclusion
+}
+
+// look reads the candidates anew, because the index may lag, and judges those
+// that match. Several chunks are looked at at once, so it touches no survey.
+func (c *Controller) look(ctx context.Context, r Request, f dlqbridge.Filter, now time.Time, ids []string) (looked, error) {
+	var l looked
 	controls, err := c.read(ctx, ids)
 	if err != nil {
-		return err
+		return l, err
 	}
-	var asks []Ask
-	var targets []*target
 	ns := map[string]int{}
 	for _, id := range ids {
 		ctl, ok := controls[id]
 		switch {
-		case s.seen[id]:
-			continue // listed twice: it moved in the index meanwhile
 		case !ok && len(r.IDs) > 0:
-			return fmt.Errorf("record %s: %w", id, dlqbridge.ErrNotFound)
+			return l, fmt.Errorf("record %s: %w", id, dlqbridge.ErrNotFound)
 		case !ok:
 			continue
 		case !f.Matches(ctl):
-			if len(r.IDs) > 0 && only == "" {
-				s.excluded = append(s.excluded, unmatched(ctl, r))
-			}
-			continue
-		}
-		s.seen[id] = true
-		t, x, err := c.target(ctx, s, ctl, only)
-		if err != nil {
-			return err
-		}
-		if t == nil {
-			if x != nil && only == "" {
-				s.excluded = append(s.excluded, *x)
+			if len(r.IDs) > 0 {
+				l.unmatched = append(l.unmatched, unmatched(ctl, r))
 			}
 			continue
 		}
@@ -249,20 +249,40 @@ func (c *Controller) look(ctx context.Context, r Request, f dlqbridge.Filter, s 
 		}
 		a := Ask{Control: ctl}
 		if ctl.Claim == nil && ctl.Authorized == nil {
-			n := noteFor(ctl, r, s.now)
+			n := noteFor(ctl, r, now)
 			a.Note = &n
 		}
-		asks, targets = append(asks, a), append(targets, t)
+		l.asks = append(l.asks, a)
 	}
-	notes, err := c.sends(ctx, ns)
-	if err != nil {
-		return err
+	if l.notes, err = c.sends(ctx, ns); err != nil {
+		return l, err
 	}
-	for i, j := range c.judge(ctx, asks) {
-		if j.Err != nil {
-			return fmt.Errorf("judge %s: %w", asks[i].Control.ID, j.Err)
+	l.judgements = c.judge(ctx, l.asks)
+	return l, nil
+}
+
+// sortAll puts a chunk's records where they belong.
+func (c *Controller) sortAll(ctx context.Context, r Request, s *survey, l looked, only string) error {
+	if only == "" {
+		s.excluded = append(s.excluded, l.unmatched...)
+	}
+	for i, a := range l.asks {
+		if s.seen[a.Control.ID] {
+			continue // listed twice: it moved in the index meanwhile
 		}
-		c.sort(s, targets[i], asks[i].Control, j, r, notes)
+		s.seen[a.Control.ID] = true
+		if err := l.judgements[i].Err; err != nil {
+			return fmt.Errorf("judge %s: %w", a.Control.ID, err)
+		}
+		t, x, err := c.target(ctx, s, a.Control, only)
+		switch {
+		case err != nil:
+			return err
+		case t != nil:
+			c.sort(s, t, a.Control, l.judgements[i], r, l.notes)
+		case x != nil && only == "":
+			s.excluded = append(s.excluded, *x)
+		}
 	}
 	return nil
 }

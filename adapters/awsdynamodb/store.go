@@ -129,6 +129,7 @@ var (
 	_ dlqbridge.EvidenceWriter = (*Store)(nil)
 	_ dlqbridge.Controls       = (*Store)(nil)
 	_ dlqbridge.CaseReader     = (*Store)(nil)
+	_ dlqbridge.CountedReader  = (*Store)(nil)
 	_ dlqbridge.PayloadReader  = (*Store)(nil)
 	_ dlqbridge.MessageFinder  = (*Store)(nil)
 	_ dlqbridge.WorkIndex      = (*Store)(nil)

@@ -4,16 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/enrich"
 	"github.com/dlqbridge/dlqbridge/redrive"
 )
-
-// casesAtOnce bounds the parallel reads of whole records; one page of a list
-// is read in a few rounds.
-const casesAtOnce = 16
 
 // judgedAtOnce bounds one question to the stores: each has a few seconds for
 // all of it, which is plenty for some rounds of parallel reads.
@@ -35,26 +30,29 @@ type judge struct{ b *Bridge }
 
 var _ redrive.Judge = judge{}
 
-// Judge implements redrive.Judge: whole records are read in parallel, then all
-// records of a route are judged at once, so that each store is asked once.
+// Judge implements redrive.Judge: what counts of all records is read together,
+// then all records of a route are judged at once, so that each store is asked
+// once.
 func (j judge) Judge(ctx context.Context, asks []redrive.Ask) []redrive.Judgement {
 	out := make([]redrive.Judgement, len(asks))
-	cases := make([]dlqbridge.Case, len(asks))
-	parallel(len(asks), casesAtOnce, func(i int) {
-		c, err := j.b.Store.Case(ctx, asks[i].Control.ID)
-		if err != nil {
+	// The caller's control items decide: they may be such that a move would make.
+	controls := make([]dlqbridge.Control, len(asks))
+	for i, a := range asks {
+		controls[i] = a.Control
+	}
+	counted, err := j.b.Store.Counted(ctx, controls)
+	if err != nil {
+		for i := range out {
 			out[i].Err = err
-			return
 		}
-		// The caller's control item decides: it may be one that a move would make.
-		c.Control = asks[i].Control
-		cases[i] = c
-	})
+		return out
+	}
+	cases := make([]dlqbridge.Case, len(asks))
 	byRoute := map[string][]int{}
-	for i := range asks {
-		if out[i].Err == nil {
-			byRoute[cases[i].Control.Route] = append(byRoute[cases[i].Control.Route], i)
-		}
+	for i, c := range controls {
+		cases[i] = counted[c.ID]
+		cases[i].Control = c
+		byRoute[c.Route] = append(byRoute[c.Route], i)
 	}
 	for route, positions := range byRoute {
 		e, ok := j.b.judges[route]
@@ -87,18 +85,4 @@ func ToRedrive(a enrich.Judgement, c dlqbridge.Case) redrive.Judgement {
 		out.Arrival = *newest
 	}
 	return out
-}
-
-// parallel runs do for 0..n-1, at most limit at once, and waits for all.
-func parallel(n, limit int, do func(int)) {
-	slots := make(chan struct{}, limit)
-	var all sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			do(i)
-		})
-	}
-	all.Wait()
 }
