@@ -1,6 +1,6 @@
 // Command localcloud serves the local cloud on an address of this machine:
-// SQS, DynamoDB and STS for any client of AWS, without an account and without
-// containers.
+// SQS, DynamoDB and STS for any client of AWS and Pub/Sub for any client of
+// Google Cloud, without an account and without containers.
 package main
 
 import (
@@ -26,9 +26,10 @@ func main() {
 	os.Exit(code)
 }
 
-const help = `localcloud serves SQS, DynamoDB and STS on this machine, strict as the real ones.
+const help = `localcloud serves SQS, DynamoDB, STS and Pub/Sub on this machine, strict as the
+real ones.
 
-  go run ./cmd/localcloud [--aws 127.0.0.1:4566] [--seed FILE]
+  go run ./cmd/localcloud [--aws 127.0.0.1:4566] [--pubsub 127.0.0.1:8085] [--seed FILE]
 
 It prints the environment for clients, as lines to paste into another shell,
 and then "ready". Ctrl-C stops it, and everything in it is gone.
@@ -42,8 +43,12 @@ A seed file fills it at the start:
     - {name: orders, visibility_timeout: 30, redrive: {to: orders-dlq, max_receive_count: 3}}
   tables:
     - {name: ledger, partition_key: pk, sort_key: sk, ttl: expires_at}
+  topics: [invoices, invoices-dead]
+  subscriptions:
+    - {name: invoices, topic: invoices, dead_letter: {topic: invoices-dead, max_attempts: 5}}
+    - {name: invoices-dead, topic: invoices-dead}
 
-The same address has a control interface: the calls so far, faults to order, a
+The AWS address has a control interface: the calls so far, faults to order, a
 clock to move.
 
   curl http://127.0.0.1:4566/_local/requests?service=sqs
@@ -62,8 +67,9 @@ const shutdownGrace = 5 * time.Second
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("localcloud", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	address := flags.String("aws", "127.0.0.1:4566", "`address` to serve on; port 0 picks a free one")
-	seed := flags.String("seed", "", "YAML `file` of queues and tables to start with")
+	aws := flags.String("aws", "127.0.0.1:4566", "`address` to serve AWS and the control interface on; port 0 picks a free one")
+	pubsub := flags.String("pubsub", "127.0.0.1:8085", "`address` to serve Pub/Sub on; empty serves none")
+	seed := flags.String("seed", "", "YAML `file` of queues, tables, topics and subscriptions to start with")
 	flags.Usage = func() {
 		fmt.Fprint(flags.Output(), help)
 		flags.PrintDefaults()
@@ -91,7 +97,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return 2
 		}
 	}
-	if err := serve(ctx, cloud, *address, stdout); err != nil {
+	if err := serve(ctx, cloud, *aws, *pubsub, stdout); err != nil {
 		fmt.Fprintf(stderr, "localcloud: %v\n", err)
 		return 1
 	}
@@ -110,23 +116,36 @@ func plant(cloud *localstack.Cloud, path string) error {
 	return nil
 }
 
-func serve(ctx context.Context, cloud *localstack.Cloud, address string, stdout io.Writer) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+func serve(ctx context.Context, cloud *localstack.Cloud, aws, pubsub string, stdout io.Writer) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", aws)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	server := &http.Server{Handler: cloud.Handler(), ReadHeaderTimeout: 10 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-
-	url := "http://" + listener.Addr().String()
-	for _, line := range []string{
-		"AWS_ENDPOINT_URL=" + url,
+	environment := []string{
+		"AWS_ENDPOINT_URL=http://" + listener.Addr().String(),
 		"AWS_REGION=" + localstack.Region,
 		"AWS_DEFAULT_REGION=" + localstack.Region,
 		"AWS_ACCESS_KEY_ID=local",
 		"AWS_SECRET_ACCESS_KEY=local",
-	} {
+	}
+	served := make(chan error, 2)
+	if pubsub != "" {
+		rpc, err := (&net.ListenConfig{}).Listen(ctx, "tcp", pubsub)
+		if err != nil {
+			listener.Close()
+			return fmt.Errorf("listen for Pub/Sub: %w", err)
+		}
+		environment = append(environment,
+			"PUBSUB_EMULATOR_HOST="+rpc.Addr().String(),
+			"PUBSUB_PROJECT_ID="+localstack.Project,
+			"GOOGLE_CLOUD_PROJECT="+localstack.Project,
+		)
+		go func() { served <- cloud.ServePubSub(rpc) }()
+	}
+	server := &http.Server{Handler: cloud.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { served <- server.Serve(listener) }()
+
+	for _, line := range environment {
 		fmt.Fprintln(stdout, "export "+line)
 	}
 	fmt.Fprintln(stdout, "ready")

@@ -12,9 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/googleapis/gax-go/v2"
 )
 
 func seedFile(t *testing.T, text string) string {
@@ -54,7 +57,7 @@ func start(t *testing.T, args ...string) (environment map[string]string, stop fu
 }
 
 func TestServesASeededCloudUntilToldToStop(t *testing.T) {
-	environment, stop := start(t, "--aws", "127.0.0.1:0", "--seed", seedFile(t, `
+	environment, stop := start(t, "--aws", "127.0.0.1:0", "--pubsub", "", "--seed", seedFile(t, `
 queues:
   - name: orders
     visibility_timeout: 45s
@@ -105,19 +108,98 @@ tables:
 	}
 }
 
+func TestServesPubSubBesideAWS(t *testing.T) {
+	environment, stop := start(t, "--aws", "127.0.0.1:0", "--pubsub", "127.0.0.1:0", "--seed", seedFile(t, `
+topics: [invoices, invoices-dead]
+subscriptions:
+  - name: invoices
+    topic: invoices
+    ack_deadline: 20s
+    retention: 24h
+    retain_acked: true
+    ordering: true
+    exactly_once: true
+    never_expires: true
+    filter: attributes:kind
+    retry: {minimum_backoff: 5s, maximum_backoff: 1m}
+    dead_letter: {topic: invoices-dead, max_attempts: 6}
+  - {name: invoices-dead, topic: invoices-dead}
+`))
+	// As any client finds it, in any language.
+	t.Setenv("PUBSUB_EMULATOR_HOST", environment["PUBSUB_EMULATOR_HOST"])
+	project := environment["PUBSUB_PROJECT_ID"]
+	if project == "" || project != environment["GOOGLE_CLOUD_PROJECT"] {
+		t.Errorf("got environment %v", environment)
+	}
+	client, err := pubsub.NewClient(t.Context(), project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	name := "projects/" + project + "/subscriptions/invoices"
+	got, err := client.SubscriptionAdminClient.GetSubscription(t.Context(), &pubsubpb.GetSubscriptionRequest{Subscription: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.GetAckDeadlineSeconds() != 20 || got.GetMessageRetentionDuration().AsDuration() != 24*time.Hour || !got.GetRetainAckedMessages() ||
+		!got.GetEnableMessageOrdering() || !got.GetEnableExactlyOnceDelivery() || got.GetExpirationPolicy().GetTtl() != nil ||
+		got.GetFilter() != "attributes:kind" || got.GetRetryPolicy().GetMaximumBackoff().AsDuration() != time.Minute ||
+		got.GetDeadLetterPolicy().GetMaxDeliveryAttempts() != 6 {
+		t.Errorf("got %v", got)
+	}
+	publisher := client.Publisher("invoices")
+	_, err = publisher.Publish(t.Context(), &pubsub.Message{Data: []byte("hello"), Attributes: map[string]string{"kind": "x"}}).Get(t.Context())
+	publisher.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pulled, err := client.SubscriptionAdminClient.Pull(t.Context(), &pubsubpb.PullRequest{Subscription: name, MaxMessages: 1})
+	if err != nil || len(pulled.GetReceivedMessages()) != 1 {
+		t.Errorf("got %v, %v", pulled, err)
+	}
+	// The control interface speaks of both.
+	response, err := http.Get(environment["AWS_ENDPOINT_URL"] + "/_local/counters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); err != nil || !strings.Contains(string(body), `"Publish":1`) {
+		t.Errorf("got counters %s, %v", body, err)
+	}
+	// A waiting pull must not hold up the end.
+	answered := make(chan error, 1)
+	go func() {
+		_, err := client.SubscriptionAdminClient.Pull(t.Context(), &pubsubpb.PullRequest{Subscription: name, MaxMessages: 1}, gax.WithRetry(nil))
+		answered <- err
+	}()
+	began := time.Now()
+	if code := stop(); code != 0 {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+	<-answered
+	if spent := time.Since(began); spent > 5*time.Second {
+		t.Errorf("stopping took %v", spent)
+	}
+}
+
 func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	for _, row := range []struct {
 		name, want string
 		args       []string
 		code       int
 	}{
-		{"an unknown flag", "pubsub", []string{"--pubsub", "127.0.0.1:0"}, 2},
+		{"an unknown flag", "kafka", []string{"--kafka", "127.0.0.1:0"}, 2},
 		{"a stray argument", `"serve"`, []string{"serve"}, 2},
 		{"a missing seed", "open the seed", []string{"--seed", "no such file"}, 2},
 		{"an unusable address", "listen", []string{"--aws", "127.0.0.1:port"}, 1},
+		{"an unusable address for Pub/Sub", "listen for Pub/Sub", []string{"--aws", "127.0.0.1:0", "--pubsub", "127.0.0.1:port"}, 1},
 		{"an unknown key", "line 2: colour: unknown key in a queue", []string{"--seed", seedFile(t, "queues:\n  - {name: q, colour: red}")}, 2},
 		{"an unknown section", "line 1: buckets: unknown key in the seed", []string{"--seed", seedFile(t, "buckets: []")}, 2},
-		{"topics", "line 1: topics: the local cloud does not serve Pub/Sub yet", []string{"--seed", seedFile(t, "topics: [a]")}, 2},
+		{"a refused topic", "line 1: topic a: Invalid resource name", []string{"--seed", seedFile(t, "topics: [a]")}, 2},
+		{"a topic that is no name", "line 1: topics[0]: want the name of a topic", []string{"--seed", seedFile(t, "topics: [{name: abc}]")}, 2},
+		{"a subscription of no topic", "line 1: subscription projects/dlqbridge-local/subscriptions/abc: Resource not found", []string{"--seed", seedFile(t, "subscriptions: [{name: abc, topic: abc}]")}, 2},
+		{"too few attempts", "max_delivery_attempts", []string{"--seed", seedFile(t, "topics: [abc]\nsubscriptions: [{name: abc, topic: abc, dead_letter: {topic: abc, max_attempts: 3}}]")}, 2},
+		{"an unknown key of a subscription", "colour: unknown key in a subscription", []string{"--seed", seedFile(t, "subscriptions: [{name: abc, colour: red}]")}, 2},
 		{"a bad number", `line 4: max_receive_count: "many" is not a whole number`, []string{"--seed", seedFile(t, "queues:\n  - name: q\n    redrive:\n      max_receive_count: many")}, 2},
 		{"a nameless queue", "line 2: queues[0]: a queue needs a name", []string{"--seed", seedFile(t, "queues:\n  - {fifo: true}")}, 2},
 		{"a refused value", "line 2: queue q: com.amazonaws.sqs#InvalidAttributeValue", []string{"--seed", seedFile(t, "queues:\n  - {name: q, visibility_timeout: 13h}")}, 2},
@@ -139,7 +221,7 @@ func TestHelpTeaches(t *testing.T) {
 	if code := run(t.Context(), []string{"--help"}, &stdout, &stderr); code != 0 {
 		t.Errorf("got exit code %d, want 0", code)
 	}
-	for _, want := range []string{"--aws", "--seed", "queues:", "/_local/faults", "ready"} {
+	for _, want := range []string{"--aws", "--pubsub", "--seed", "queues:", "topics:", "/_local/faults", "ready"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the help lacks %q", want)
 		}
