@@ -12,6 +12,7 @@ import (
 var (
 	linkPattern  = regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
 	goRunPattern = regexp.MustCompile(`go (?:run|build -o \w+) (\./[\w./-]+)`)
+	majorVersion = regexp.MustCompile(`/v\d+$`)
 	seedPattern  = regexp.MustCompile(`--seed ([\w/-]+\.[\w./-]+)`)
 )
 
@@ -79,6 +80,10 @@ func TestDocsGiveAReasonForEachDependency(t *testing.T) {
 		}
 		n++
 		name := strings.TrimPrefix(strings.TrimPrefix(fields[0], "github.com/"), "aws/")
+		name = majorVersion.ReplaceAllString(name, "")
+		if strings.HasPrefix(name, "google.golang.org/genproto") {
+			name = "google.golang.org/genproto"
+		}
 		if i := strings.Index(name, "/service/"); i > 0 || strings.HasPrefix(name, "aws-sdk-go-v2") || name == "smithy-go" {
 			name = "aws-sdk-go-v2"
 		}
