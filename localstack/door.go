@@ -148,7 +148,9 @@ func (in call) refused(e *wire.Error) outcome {
 	if _, xml := in.service.(identity); xml {
 		return refusedXML(e)
 	}
-	return refused(e)
+	o := refused(e)
+	maps.Copy(o.header, in.header(o.body))
+	return o
 }
 
 func refused(e *wire.Error) outcome {

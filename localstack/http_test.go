@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -312,5 +314,28 @@ func TestTheSetUpScriptWorksTwice(t *testing.T) {
 	}
 	if got := d.Counters().Calls["dynamodb"]["CreateTable"]; got != 1 {
 		t.Errorf("made the table %d times", got)
+	}
+}
+
+// The SDK holds DynamoDB's answers against their checksum, refusals too.
+func TestARefusalOfDynamoDBHasItsChecksum(t *testing.T) {
+	cloud := localstack.New(localstack.Options{})
+	defer cloud.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localcloud/", strings.NewReader(`{"TableName":"none"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.DescribeTable")
+	response, err := cloud.HTTPClient().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10); response.StatusCode != 400 || response.Header.Get("X-Amz-Crc32") != want {
+		t.Errorf("%d %s: checksum %s, want %s", response.StatusCode, body, response.Header.Get("X-Amz-Crc32"), want)
 	}
 }
