@@ -224,6 +224,15 @@ func brokenSettling() []broken {
 			slices.Reverse(answers)
 			return answers
 		}), "a letter whose receive is over aborts nothing", none},
+		{"lets the first refusal of a deletion speak for what follows", deletingBy(func(inner dlqbridge.DeadLetters, ctx context.Context, all []dlqbridge.Letter) []error {
+			answers := inner.Delete(ctx, all)
+			for i := 1; i < len(answers); i++ {
+				if errors.Is(answers[i-1], dlqbridge.ErrDenied) {
+					answers[i] = answers[i-1]
+				}
+			}
+			return answers
+		}), "a refused entry of a deletion does not speak for the others", none},
 		{"leaves throttled deletions to the caller", func(s *Setup) {
 			throttle := s.Break
 			s.Break = func(t tb, f Fault) {

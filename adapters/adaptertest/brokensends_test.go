@@ -103,6 +103,11 @@ func brokenBytes() []broken {
 				o.Payload.GroupKey = "one for all"
 			}
 		}), "groups keep their order and their key", none},
+		{"strips the group of what is not ordered", altered(func(o *dlqbridge.Outgoing) {
+			if o.DedupID == "" {
+				o.Payload.GroupKey = ""
+			}
+		}), "a group arrives where nothing is ordered", none},
 		{"drops the attribute over the limit", altered(func(o *dlqbridge.Outgoing) {
 			o.Payload.Attributes = o.Payload.Attributes[:min(10, len(o.Payload.Attributes))]
 		}), "as many attributes as allowed go and one more does not", none},

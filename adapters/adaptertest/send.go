@@ -107,6 +107,16 @@ func marksArrive(t testing.TB, h Harness) {
 	sameMessages(t, "arrived", s.Arrived(t), messages)
 }
 
+func groupsArrive(t testing.TB, h Harness) {
+	differs(t, h.Differences.NoGroups)
+	s := h.New(t, false)
+	messages := numbered(3)
+	messages[0].Payload.GroupKey = "tenant-17"
+	messages[1].Payload.GroupKey = "tenant_4!"
+	sendAll(t, h, s, messages)
+	sameMessages(t, "arrived", s.Arrived(t), messages)
+}
+
 func factsAreThere(t testing.TB, h Harness) {
 	for _, ordered := range []bool{false, h.Differences.NoGroups == ""} {
 		f := facts(t, h.New(t, ordered))

@@ -162,6 +162,16 @@ func batchAfterABadLetter(t testing.TB, h Harness) {
 	wantErrors(t, "delete", s.DeadLetters.Delete(t.Context(), letters), fine(4)...)
 }
 
+func refusedEntryOfADeletion(t testing.TB, h Harness) {
+	differs(t, h.Differences.BlindSettle, h.Differences.NoEntryFaults)
+	s := h.New(t, false)
+	s.Put(t, numbered(4)...)
+	letters := take(t, s, 4)
+	s.Break(t, Fault{Call: Delete, Do: Denied, OneEntry: true, Entry: 2, Times: 1})
+	wantErrors(t, "delete", s.DeadLetters.Delete(t.Context(), letters), nil, nil, dlqbridge.ErrDenied, nil)
+	wantErrors(t, "again", s.DeadLetters.Delete(t.Context(), letters), fine(4)...)
+}
+
 func throttledEntryIsTriedAgain(t testing.TB, h Harness) {
 	differs(t, h.Differences.BlindSettle, h.Differences.NoEntryFaults)
 	s := h.New(t, false)

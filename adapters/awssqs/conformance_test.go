@@ -51,9 +51,10 @@ func newProvider(t testing.TB, ordered bool) *adaptertest.Setup {
 		"VisibilityTimeout": "0",
 		"RedrivePolicy":     `{"deadLetterTargetArn":"arn:aws:sqs:` + localstack.Region + ":" + localstack.Account + `:dead","maxReceiveCount":1}`,
 	})
-	jobs, settings := "jobs", map[string]string(nil)
+	// Less than SQS's own limit, so that the queue's is what counts.
+	jobs, settings := "jobs", map[string]string{"MaximumMessageSize": "262144"}
 	if ordered {
-		jobs, settings = "jobs.fifo", map[string]string{"FifoQueue": "true"}
+		jobs, settings["FifoQueue"] = "jobs.fifo", "true"
 	}
 	work := p.queue(t, jobs, settings)
 	letters, err := awssqs.Open(t.Context(), p.options(dead))
@@ -198,7 +199,9 @@ func (p provider) fault(t testing.TB, f adaptertest.Fault) {
 		order.Do = localstack.DoBlackHole
 	}
 	if f.OneEntry {
-		order.Do, order.Code = localstack.DoFailEntries, "RequestThrottled"
+		order.Do, order.Code = localstack.DoFailEntries, map[adaptertest.What]string{
+			adaptertest.Throttled: "RequestThrottled", adaptertest.Denied: "AccessDeniedException",
+		}[f.Do]
 		order.Entries = localstack.Entries{Positions: []int{f.Entry}}
 	}
 	if _, err := p.cloud.AddFault(order); err != nil {
