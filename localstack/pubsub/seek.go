@@ -46,7 +46,7 @@ func (sub *subscription) seek(to, now time.Time) {
 		switch before := d.published.Before(to); {
 		case before && d.state != finished:
 			sub.drop(d)
-		case !before && d.state == finished:
+		case !before && d.state == finished && sub.retains():
 			again = append(again, d)
 		}
 	}

@@ -124,6 +124,11 @@ func (s *Service) UpdateTopic(_ context.Context, in *pubsubpb.UpdateTopicRequest
 	}
 	t.config = changed
 	t.expire(now)
+	for _, sub := range t.subscriptions {
+		sub.change(func(c *pubsubpb.Subscription) {
+			c.TopicMessageRetentionDuration = changed.GetMessageRetentionDuration()
+		})
+	}
 	return changed, nil
 }
 
