@@ -132,6 +132,9 @@ type topic struct {
 func (t topic) SendBatch(ctx context.Context, messages []*driver.Message) error {
 	// As the drivers do: the callback comes first, then the request.
 	for _, m := range messages {
+		if m.BeforeSend == nil {
+			continue
+		}
 		if err := m.BeforeSend(func(any) bool { return false }); err != nil {
 			return err
 		}
