@@ -82,13 +82,18 @@ func (d *DeadLetters) pull(ctx context.Context, in *pubsubpb.PullRequest, wait t
 	}
 	bounded, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+	began := d.o.Now()
 	out, err := call(bounded, d.o.CallTimeout+wait, in, d.o.Client.subscriptions.Pull)
 	switch {
 	case err == nil:
 		return out, nil
 	case ctx.Err() != nil:
 		return nil, errors.Join(err, ctx.Err()) // the caller gave up
-	case statusOf(err).Code() == codes.DeadlineExceeded && errors.Is(err, dlqbridge.ErrUnclear):
+	case !errors.Is(err, dlqbridge.ErrUnclear):
+		return nil, err
+	case statusOf(err).Code() == codes.DeadlineExceeded, d.o.Now().Sub(began) >= wait:
+		// The service tells of the deadline in its own words when it is the
+		// first to see it.
 		return &pubsubpb.PullResponse{}, nil
 	}
 	return nil, err
