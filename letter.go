@@ -32,10 +32,13 @@ type Letter struct {
 	TraceHeader string
 	// System holds the provider's own attributes as it spelled them.
 	System map[string]string
-	// Deliveries counts receives over all queues, this one included; nil is unknown.
+	// Deliveries counts receives over all queues, this one included; on Pub/Sub
+	// those that made its source give it up, since a dead-letter subscription
+	// does not count. Nil is unknown.
 	Deliveries *int
 	// SentAt is when the provider first took the message (SQS standard: kept by
-	// the move into the dead-letter queue; FIFO: renewed). Zero is unknown.
+	// the move into the dead-letter queue; FIFO: renewed; Pub/Sub: the first
+	// publishing, of which forwarded copies tell). Zero is unknown.
 	SentAt time.Time
 	// ReceivedAt is when this process got it.
 	ReceivedAt time.Time
