@@ -101,6 +101,7 @@ var pubsubStreamRows = map[string]func(*pubsubBench, *testing.T){
 		s := b.stream(t, sub, func(r *pubsubpb.StreamingPullRequest) { r.MaxOutstandingMessages = 2 })
 		b.publish(t, topic, text("1"), text("2"), text("3"), text("4"), text("5"))
 		seen := map[string]bool{}
+		began := time.Now()
 		for len(seen) < 5 {
 			got := s.next(t).GetReceivedMessages()
 			if len(got) > 2 {
@@ -110,6 +111,9 @@ var pubsubStreamRows = map[string]func(*pubsubBench, *testing.T){
 				seen[string(m.GetMessage().GetData())] = true
 			}
 			b.ack(t, sub, got...)
+		}
+		if spent := time.Since(began); spent > 5*time.Second {
+			t.Errorf("it took %v: the stream woke at a deadline, not at the acknowledgements", spent)
 		}
 	},
 	"a stream is held back by bytes too, and let go by rejections": func(b *pubsubBench, t *testing.T) {
