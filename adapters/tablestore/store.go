@@ -1,0 +1,305 @@
+package tablestore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/awserr/awsread"
+)
+
+// Bounds, in rows and bytes. A task with more rows is not told in part.
+const (
+	maxRows = 150
+	maxText = 1000
+)
+
+// Bounds of DynamoDB's keys, in bytes ("Quotas and limits in Amazon DynamoDB",
+// read 2026-11-30).
+const (
+	maxHashKey  = 2048
+	maxRangeKey = 1024
+)
+
+// Store reads a declared table. It may be used concurrently.
+type Store struct {
+	o                                                                 Options
+	status, receipt, step, run, started, updated, code, message, tool selector
+	asking                                                            awsread.Asking
+	retry                                                             awserr.Policy
+}
+
+var _ dlqbridge.Store = (*Store)(nil)
+
+// New returns a Store; an error names the option that is missing or wrong.
+func New(o Options) (*Store, error) {
+	o.MaxRun = cmp.Or(o.MaxRun, DefaultMaxRun)
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("table store %s: %w", o.Name, err)
+	}
+	place := "table " + o.Table
+	s := &Store{o: o, retry: awsread.TablePolicy(o.Client), asking: awsread.Asking{
+		Store: o.Name, Place: place, Needs: "dynamodb:Query on " + place,
+		Refused:  fmt.Sprintf("are Hash (%s) and Range (%s) its keys, and of these types?", o.Hash.Attribute, o.Range.Attribute),
+		Parallel: o.Parallel, Timeout: o.Timeout,
+	}}
+	f := o.Fields
+	for _, field := range []struct {
+		name, text string
+		into       *selector
+	}{
+		{"Status", f.Status, &s.status},
+		{"Receipt", f.Receipt, &s.receipt},
+		{"Step", f.Step, &s.step},
+		{"Run", f.Run, &s.run},
+		{"Started", f.Started, &s.started},
+		{"Updated", f.Updated, &s.updated},
+		{"Code", f.Code, &s.code},
+		{"Message", f.Message, &s.message},
+		{"Tool", f.Tool, &s.tool},
+	} {
+		compiled, err := compile(field.text)
+		if err != nil {
+			return nil, fmt.Errorf("table store %s: Fields.%s: %w", o.Name, field.name, err)
+		}
+		*field.into = compiled
+	}
+	return s, nil
+}
+
+// Name implements dlqbridge.Store.
+func (s *Store) Name() string { return s.o.Name }
+
+// Ask implements dlqbridge.Store: one consistent query per task, all its pages.
+func (s *Store) Ask(ctx context.Context, questions []dlqbridge.Question) []dlqbridge.Testimony {
+	return s.asking.Ask(ctx, questions, s.read)
+}
+
+func (s *Store) read(ctx context.Context, q dlqbridge.Question) (dlqbridge.Testimony, error) {
+	in, why := s.query(q)
+	if why != "" {
+		return dlqbridge.Testimony{Findings: []dlqbridge.Finding{s.silence(q, why)}}, nil
+	}
+	var rows []row
+	for {
+		out, err := awsread.Call(ctx, s.retry, func(ctx context.Context) (*dynamodb.QueryOutput, error) { return s.o.Client.Query(ctx, in) })
+		if err != nil {
+			return dlqbridge.Testimony{}, fmt.Errorf("query %s: %w", s.o.Table, err)
+		}
+		for _, it := range out.Items {
+			rows = append(rows, s.decode(it))
+		}
+		if len(rows) > maxRows {
+			return dlqbridge.Testimony{}, awsread.UnavailableError(fmt.Sprintf("the task has more than %d rows", maxRows))
+		}
+		if len(out.LastEvaluatedKey) == 0 {
+			return s.testify(q, rows), nil
+		}
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+	}
+}
+
+// query asks for a task's rows, consistently: what was written before the
+// letter died must be seen. A task that lacks a part of the key has no row.
+func (s *Store) query(q dlqbridge.Question) (in *dynamodb.QueryInput, why string) {
+	in = &dynamodb.QueryInput{
+		TableName: aws.String(s.o.Table), ConsistentRead: aws.Bool(true),
+		KeyConditionExpression:    aws.String("#h = :h"),
+		ExpressionAttributeNames:  map[string]string{"#h": s.o.Hash.Attribute},
+		ExpressionAttributeValues: awsread.Item{},
+	}
+	keys := []struct {
+		key         Key
+		placeholder string
+		limit       int
+	}{{s.o.Hash, ":h", maxHashKey}, {s.o.Range, ":r", maxRangeKey}}
+	for _, k := range keys {
+		if k.key == (Key{}) {
+			continue
+		}
+		text, whole := fill(strings.TrimSuffix(k.key.Value, "*"), q)
+		if !whole {
+			return nil, "no key: the task has not all of " + k.key.Value
+		}
+		if len(text) > k.limit {
+			return nil, fmt.Sprintf("no key: %s gives more than %d bytes", k.key.Value, k.limit)
+		}
+		if k.key.Number && checkNumber(text) != nil {
+			return nil, fmt.Sprintf("no key: %s gives no number", k.key.Value)
+		}
+		if k.key.Number {
+			in.ExpressionAttributeValues[k.placeholder] = &types.AttributeValueMemberN{Value: text}
+		} else {
+			in.ExpressionAttributeValues[k.placeholder] = &types.AttributeValueMemberS{Value: text}
+		}
+	}
+	if s.o.Range != (Key{}) {
+		in.ExpressionAttributeNames["#r"] = s.o.Range.Attribute
+		condition := "#h = :h AND #r = :r"
+		if strings.HasSuffix(s.o.Range.Value, "*") {
+			condition = "#h = :h AND begins_with(#r, :r)"
+		}
+		in.KeyConditionExpression = aws.String(condition)
+	}
+	return in, ""
+}
+
+// row is what is selected from one item; what is not there is empty.
+type row struct {
+	status, receipt, step, run, code, message, tool string
+	started, updated                                time.Time
+}
+
+func (s *Store) decode(it awsread.Item) row {
+	plain := awsread.PlainItem(it)
+	text := func(sel selector) string { return awsread.Text(sel(plain)) }
+	r := row{
+		status: text(s.status), step: text(s.step), run: text(s.run),
+		code: dlqbridge.CutText(text(s.code), maxText), message: dlqbridge.CutText(text(s.message), maxText),
+		tool:    dlqbridge.CutText(text(s.tool), maxText),
+		started: timeOf(s.started(plain)), updated: timeOf(s.updated(plain)),
+	}
+	if v := s.receipt(plain); v != true && v != false { // a bare boolean refers to nothing
+		r.receipt = dlqbridge.CutText(awsread.Text(v), 2*maxText)
+	}
+	return r
+}
+
+// testify says what the rows prove.
+func (s *Store) testify(q dlqbridge.Question, rows []row) dlqbridge.Testimony {
+	if len(rows) == 0 {
+		return dlqbridge.Testimony{Findings: []dlqbridge.Finding{s.silence(q, "no row of this task")}}
+	}
+	var t dlqbridge.Testimony
+	whole := false
+	for _, r := range rows {
+		f := s.judge(q, r)
+		whole = whole || f.Step == dlqbridge.AllSteps
+		t.Findings = append(t.Findings, f)
+		if until := s.runningUntil(q, r); until.After(t.RunningUntil) {
+			t.RunningUntil = until
+		}
+		if !r.started.IsZero() && (t.FirstAttempt.IsZero() || r.started.Before(t.FirstAttempt)) {
+			t.FirstAttempt = r.started
+		}
+	}
+	if !whole {
+		t.Findings = append(t.Findings, s.silence(q, "the table knows the steps that have a row only"))
+	}
+	t.Failure = s.failure(rows)
+	return t
+}
+
+// judge says what one row proves.
+func (s *Store) judge(q dlqbridge.Question, r row) dlqbridge.Finding {
+	f := dlqbridge.Finding{
+		Store: s.o.Name, Step: r.step, Run: r.run, State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound,
+		AsOf: s.lastSign(q, r), Detail: "status " + dlqbridge.CutText(r.status, 64),
+	}
+	if s.o.Fields.Step == "" || f.Step == "" {
+		// A row about no step in particular may be about any.
+		f.Step = dlqbridge.AllSteps
+	}
+	switch {
+	case slices.Contains(s.o.Confirmed, r.status) && s.o.ConfirmedNeedsReceipt && r.receipt == "":
+		f.Detail += ", no receipt"
+	case slices.Contains(s.o.Confirmed, r.status):
+		f.State, f.Proof = dlqbridge.EffectConfirmed, dlqbridge.ProofReceipt
+		if r.receipt != "" {
+			f.Receipt = &r.receipt
+		}
+	case r.receipt != "":
+		// Whatever the status says: the outside system has answered.
+		f.Detail += ", and a receipt: " + dlqbridge.CutText(r.receipt, 200)
+	case slices.Contains(s.o.None.Status, r.status):
+		s.none(q, r, &f)
+	case r.status == "":
+		f.Detail = "no status"
+	case slices.Contains(s.o.Running, r.status):
+	default:
+		f.Detail += ", which is declared to prove nothing"
+	}
+	if f.State == dlqbridge.EffectUnknown && f.Step == dlqbridge.AllSteps {
+		f.Proof = dlqbridge.ProofSystemRead // not silence, which another store's proof may fill
+	}
+	return f
+}
+
+// none says that nothing happened, if the row may say so and early enough is
+// not too early.
+func (s *Store) none(q dlqbridge.Question, r row, f *dlqbridge.Finding) {
+	n := s.o.None
+	if n.Proof == dlqbridge.ProofNotStarted {
+		// Read now, so it speaks for now: had it been begun, the row would say so.
+		f.State, f.Proof, f.AsOf = dlqbridge.EffectNone, n.Proof, q.Now
+		f.Detail += "; " + n.Because
+		return
+	}
+	switch {
+	case r.updated.IsZero() || r.updated.After(q.Now.Add(dlqbridge.DefaultSkew)):
+		f.Detail += ", and no time that it was looked at"
+	case q.LastActivity.IsZero():
+		f.Detail += ", and nobody knows when the task was last worked on"
+	case r.updated.Before(q.LastActivity.Add(n.Settled)):
+		f.Detail += ", looked at too soon after the task was last worked on"
+	default:
+		f.State, f.Proof, f.AsOf = dlqbridge.EffectNone, n.Proof, r.updated
+		f.Detail += "; " + n.Because
+	}
+}
+
+// lastSign is the last time that a row shows and that can be true.
+func (s *Store) lastSign(q dlqbridge.Question, r row) time.Time {
+	var last time.Time
+	for _, t := range []time.Time{r.started, r.updated} {
+		if t.After(last) && !t.After(q.Now.Add(dlqbridge.DefaultSkew)) {
+			last = t
+		}
+	}
+	if last.IsZero() {
+		return q.Now
+	}
+	return last
+}
+
+// runningUntil is when the run that a row shows is over at the latest; zero if
+// it shows none.
+func (s *Store) runningUntil(q dlqbridge.Question, r row) time.Time {
+	if !slices.Contains(s.o.Running, r.status) {
+		return time.Time{}
+	}
+	return s.lastSign(q, r).Add(s.o.MaxRun)
+}
+
+// failure is the newest that a row tells.
+func (s *Store) failure(rows []row) *dlqbridge.Failure {
+	var newest *row
+	for i, r := range rows {
+		if (r.code != "" || r.message != "") && (newest == nil || !r.updated.Before(newest.updated)) {
+			newest = &rows[i]
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	return &dlqbridge.Failure{
+		Step: newest.step, Tool: newest.tool, Code: newest.code, Message: newest.message,
+		Attempts: []dlqbridge.Attempt{{Run: newest.run, At: newest.updated, Code: newest.code}},
+	}
+}
+
+func (s *Store) silence(q dlqbridge.Question, detail string) dlqbridge.Finding {
+	return dlqbridge.Finding{
+		Store: s.o.Name, Step: dlqbridge.AllSteps, State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound,
+		AsOf: q.Now, Detail: detail,
+	}
+}
