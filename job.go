@@ -79,9 +79,11 @@ const (
 	ExcludeTargetMissing     ExcludeReason = "target_missing"
 	ExcludeSourceMismatch    ExcludeReason = "source_mismatch"
 	ExcludeTooLarge          ExcludeReason = "too_large"
-	ExcludeMarkImpossible    ExcludeReason = "mark_impossible"
-	ExcludePayloadExpired    ExcludeReason = "payload_expired"
-	ExcludeChanged           ExcludeReason = "changed"
+	// ExcludeFanOut: others than the failed consumer would get a copy.
+	ExcludeFanOut         ExcludeReason = "fan_out"
+	ExcludeMarkImpossible ExcludeReason = "mark_impossible"
+	ExcludePayloadExpired ExcludeReason = "payload_expired"
+	ExcludeChanged        ExcludeReason = "changed"
 	// ExcludeRefused: the destination refused the message itself, for good.
 	ExcludeRefused ExcludeReason = "refused"
 )
