@@ -71,6 +71,16 @@ type Route struct {
 	// Source is the URN of the configured source; empty where each letter's own
 	// source decides (a shared dead-letter queue).
 	Source string
+	// Target is the URN of where work is sent where that is not the source
+	// itself: on Pub/Sub a topic, while the source is a subscription. Empty is
+	// the source.
+	Target string
+	// Sources are, with Target, the sources whose work belongs there: a shared
+	// dead-letter place may bring letters of others.
+	Sources []string
+	// FanOut: a target with several receivers is fine, since the route says so
+	// or names a place of its own for what goes back.
+	FanOut bool
 	// Kit: its workers refuse a second run of the same redrive number, so a
 	// send in doubt may be repeated.
 	Kit bool

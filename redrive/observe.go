@@ -1,6 +1,7 @@
 package redrive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,12 +226,13 @@ func (o *observation) window(ctx context.Context, c dlqbridge.Control) (time.Dur
 	if route.ObserveFor > 0 {
 		return route.ObserveFor, nil
 	}
-	key := c.Route + "\x00" + c.Source
+	urn := cmp.Or(route.Target, c.Source)
+	key := c.Route + "\x00" + urn
 	if w, ok := o.windows[key]; ok {
 		return w, nil
 	}
 	w := DefaultObserveFor
-	dest, err := o.o.Destination(ctx, c.Route, c.Source)
+	dest, err := o.o.Destination(ctx, c.Route, urn)
 	if err == nil {
 		var f dlqbridge.DestinationFacts
 		if f, err = dest.Facts(ctx); err == nil {
@@ -239,7 +241,7 @@ func (o *observation) window(ctx context.Context, c dlqbridge.Control) (time.Dur
 	}
 	// A destination that is gone brings no outcome: the shortest window will do.
 	if err != nil && !errors.Is(err, dlqbridge.ErrNotFound) {
-		return 0, fmt.Errorf("observation window of %s: %w", c.Source, err)
+		return 0, fmt.Errorf("observation window of %s: %w", urn, err)
 	}
 	o.windows[key] = w
 	return w, nil

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -55,8 +56,11 @@ type Plan struct {
 type PlannedJob struct {
 	Destination string `json:"destination"`
 	// Route is empty where several routes lead to the destination.
-	Route   string          `json:"route"`
-	Members []PlannedMember `json:"members"`
+	Route string `json:"route"`
+	// Receivers are those that each get a copy, as the destination names them;
+	// absent where a message has one place to be.
+	Receivers []string        `json:"receivers,omitempty"`
+	Members   []PlannedMember `json:"members"`
 }
 
 // PlannedMember is one record that would be sent.
@@ -81,7 +85,7 @@ func (c *Controller) Plan(ctx context.Context, r Request) (Plan, error) {
 	for _, t := range p.targets {
 		plan.Excluded = append(plan.Excluded, t.excluded...)
 		if len(t.members) > 0 {
-			plan.Jobs = append(plan.Jobs, PlannedJob{Destination: t.urn, Route: t.route, Members: t.members})
+			plan.Jobs = append(plan.Jobs, PlannedJob{Destination: t.urn, Route: t.route, Receivers: t.facts.Receivers, Members: t.members})
 			plan.Selected += len(t.members)
 		}
 	}
@@ -306,12 +310,15 @@ func (c *Controller) target(ctx context.Context, s *survey, ctl dlqbridge.Contro
 	if !ok {
 		return no(dlqbridge.ExcludeTargetMissing, "route "+ctl.Route+" is not configured")
 	}
-	urn := cmp.Or(ctl.Source, route.Source)
+	source := cmp.Or(ctl.Source, route.Source)
+	urn := cmp.Or(route.Target, source)
 	switch {
 	case urn == "":
 		return no(dlqbridge.ExcludeTargetMissing, "neither its letter nor its route names a source")
-	case route.Source != "" && urn != route.Source:
-		return no(dlqbridge.ExcludeSourceMismatch, fmt.Sprintf("it came from %s, its route sends to %s", urn, route.Source))
+	case route.Source != "" && source != route.Source:
+		return no(dlqbridge.ExcludeSourceMismatch, fmt.Sprintf("it came from %s, its route sends to %s", source, route.Source))
+	case route.Target != "" && ctl.Source != "" && !slices.Contains(route.Sources, ctl.Source):
+		return no(dlqbridge.ExcludeSourceMismatch, fmt.Sprintf("it came from %s, which is not known to belong to %s", source, urn))
 	case only != "" && urn != only:
 		return nil, nil, nil
 	}
@@ -350,6 +357,9 @@ func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgeme
 		x = &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeTargetMissing, Detail: "destination " + t.urn + " does not exist"}
 	}
 	if x == nil {
+		x = c.alone(ctl, t)
+	}
+	if x == nil {
 		x = held(ctl, s.holds, t.urn, s.now)
 	}
 	if x != nil {
@@ -357,6 +367,26 @@ func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgeme
 		return
 	}
 	t.candidates = append(t.candidates, m)
+}
+
+// alone says whether what is sent reaches the failed consumer and nobody else:
+// others did their part already and would do it again (C45). A destination
+// without any receiver would lose it.
+func (c *Controller) alone(ctl dlqbridge.Control, t *target) *dlqbridge.Exclusion {
+	receivers := t.facts.Receivers
+	if receivers == nil || len(receivers) == 1 {
+		return nil
+	}
+	if len(receivers) == 0 {
+		return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeTargetMissing, Detail: t.urn + " has no subscription: what is sent there is lost"}
+	}
+	route, _ := c.o.Route(ctl.Route)
+	if route.FanOut {
+		return nil
+	}
+	others := slices.DeleteFunc(slices.Clone(receivers), func(r string) bool { return r == cmp.Or(ctl.Source, route.Source) })
+	return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeFanOut, Detail: fmt.Sprintf(
+		"%s would get a copy too; name a redrive topic, or accept the fan-out", strings.Join(others, ", "))}
 }
 
 func (c *Controller) planned(s *survey, t *target, ctl dlqbridge.Control, j Judgement, r Request, notes map[string]dlqbridge.Send, m *PlannedMember) *dlqbridge.Exclusion {
