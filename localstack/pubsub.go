@@ -92,7 +92,7 @@ func (c *Cloud) startRPC() *bufconn.Listener {
 	c.rpc.pipes = bufconn.Listen(pipeBytes)
 	if c.rpc.closed {
 		// A connection to a closed cloud is refused, as anywhere.
-		c.rpc.pipes.Close()
+		_ = c.rpc.pipes.Close() // it never fails
 		return c.rpc.pipes
 	}
 	c.rpc.server = grpc.NewServer(
@@ -117,7 +117,7 @@ func (c *Cloud) stopRPC() {
 	c.rpc.server, c.rpc.conns, c.rpc.closed = nil, nil, true
 	c.rpc.mu.Unlock()
 	for _, conn := range conns {
-		conn.Close() // a client may have closed its own
+		_ = conn.Close() // a client may have closed its own
 	}
 	if server != nil {
 		server.Stop()

@@ -124,16 +124,20 @@ func (c *Cloud) pickRPC(operation string, request proto.Message, body []byte, ap
 	if c.faults.none() {
 		return nil, 0
 	}
-	text := body
+	var more []byte
 	switch r := request.(type) {
 	case *pubsubpb.PublishRequest:
 		for _, m := range r.GetMessages() {
-			text = append(append(text[:len(text):len(text)], '\n'), m.GetData()...)
+			more = append(append(more, '\n'), m.GetData()...)
 		}
 	case *pubsubpb.AcknowledgeRequest:
-		text = append(text[:len(text):len(text)], c.contents(r.GetSubscription(), r.GetAckIds())...)
+		more = c.contents(r.GetSubscription(), r.GetAckIds())
 	case *pubsubpb.ModifyAckDeadlineRequest:
-		text = append(text[:len(text):len(text)], c.contents(r.GetSubscription(), r.GetAckIds())...)
+		more = c.contents(r.GetSubscription(), r.GetAckIds())
+	}
+	text := body
+	if len(more) > 0 {
+		text = slices.Concat(body, more)
 	}
 	return c.faults.pick(pubsubName, operation, text, applies)
 }

@@ -3,6 +3,7 @@ package localstack
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc"
@@ -75,7 +76,7 @@ func (w *watchedStream) meet(request *pubsubpb.StreamingPullRequest, body []byte
 	if opening {
 		w.opened, w.subscription = true, request.GetSubscription()
 	}
-	text := append(body[:len(body):len(body)], c.contents(w.subscription, request.GetAckIds())...)
+	text := slices.Concat(body, c.contents(w.subscription, request.GetAckIds()))
 	fault, wait := c.faults.pick(pubsubName, w.operation, text, func(f *Fault) bool {
 		if f.Do == DoFailAck {
 			return c.fails(f, w.subscription, request.GetAckIds())
@@ -132,7 +133,7 @@ func (w *watchedStream) SendMsg(m any) error {
 
 // withData adds the data of messages as they are to their JSON.
 func withData(body []byte, response *pubsubpb.StreamingPullResponse) []byte {
-	text := body[:len(body):len(body)]
+	text := slices.Clip(body)
 	for _, m := range response.GetReceivedMessages() {
 		text = append(append(text, '\n'), m.GetMessage().GetData()...)
 	}

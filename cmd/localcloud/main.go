@@ -132,7 +132,7 @@ func serve(ctx context.Context, cloud *localstack.Cloud, aws, pubsub string, std
 	if pubsub != "" {
 		rpc, err := (&net.ListenConfig{}).Listen(ctx, "tcp", pubsub)
 		if err != nil {
-			listener.Close()
+			_ = listener.Close() // nothing was accepted on it
 			return fmt.Errorf("listen for Pub/Sub: %w", err)
 		}
 		environment = append(environment,

@@ -176,7 +176,9 @@ subscriptions:
 	if code := stop(); code != 0 {
 		t.Errorf("got exit code %d, want 0", code)
 	}
-	<-answered
+	if err := <-answered; err == nil {
+		t.Error("the pull has an answer")
+	}
 	if spent := time.Since(began); spent > 5*time.Second {
 		t.Errorf("stopping took %v", spent)
 	}

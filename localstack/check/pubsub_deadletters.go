@@ -2,7 +2,7 @@ package check
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -55,7 +55,7 @@ func (b *pubsubBench) wantSource(t *testing.T, letter *pubsubpb.ReceivedMessage,
 	got := letter.GetMessage().GetAttributes()
 	const prefix = "CloudPubSubDeadLetterSource"
 	want := map[string]string{
-		prefix + "DeliveryCount":       fmt.Sprint(count),
+		prefix + "DeliveryCount":       strconv.Itoa(count),
 		prefix + "Subscription":        sub[len("projects/"+b.Project+"/subscriptions/"):],
 		prefix + "SubscriptionProject": b.Project,
 	}

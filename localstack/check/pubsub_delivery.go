@@ -210,9 +210,9 @@ var pubsubAckRows = map[string]func(*pubsubBench, *testing.T){
 	"a retry policy delays what failed, more each time": func(b *pubsubBench, t *testing.T) {
 		topic, sub := b.both(t, func(s *pubsubpb.Subscription) { s.RetryPolicy = retry(5*time.Second, 30*time.Second) })
 		b.publish(t, topic, text("slow"))
-		for _, wait := range []time.Duration{5, 10, 20, 30, 30} {
+		for _, wait := range []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second, 30 * time.Second} {
 			b.modify(t, sub, 0, b.pull(t, sub, 1)...)
-			b.pass(t, (wait-3)*time.Second)
+			b.pass(t, wait-3*time.Second)
 			b.wantNone(t, sub)
 			b.pass(t, 4*time.Second)
 			if b.Advance == nil {
