@@ -95,17 +95,17 @@ func (s *Store) receipt(v types.AttributeValue) string {
 func (s *Store) testify(q dlqbridge.Question, r record, validation string) dlqbridge.Testimony {
 	switch {
 	case validation != r.validation && validation != "":
-		return s.doubt(q, q.Now, "the key was used with another input: the validation hash differs")
+		return s.doubt(q, awsread.LastSign(q), "the key was used with another input: the validation hash differs")
 	case validation != r.validation:
-		return s.doubt(q, q.Now, "the record has a validation hash and no PayloadValidationJMESPath is set, so nobody can say whose input it is")
+		return s.doubt(q, awsread.LastSign(q), "the record has a validation hash and no PayloadValidationJMESPath is set, so nobody can say whose input it is")
 	case r.status == statusInProgress:
-		t := s.doubt(q, notAfter(r.until, q.Now), "INPROGRESS: begun, no end noted")
+		t := s.doubt(q, awsread.LastSign(q, r.until), "INPROGRESS: begun, no end noted")
 		t.RunningUntil = s.runningUntil(r, q.Now)
 		return t
 	case r.status != statusCompleted:
-		return s.doubt(q, q.Now, fmt.Sprintf("status %q is not known", dlqbridge.CutText(r.status, 64)))
+		return s.doubt(q, awsread.LastSign(q), fmt.Sprintf("status %q is not known", dlqbridge.CutText(r.status, 64)))
 	case r.expires.IsZero():
-		return s.doubt(q, q.Now, "COMPLETED, without a time it expires at")
+		return s.doubt(q, awsread.LastSign(q), "COMPLETED, without a time it expires at")
 	case q.Now.After(r.expires):
 		detail := "COMPLETED, expired " + dlqbridge.FormatTime(r.expires) + ", so it may be of an earlier operation"
 		if r.receipt != "" {
@@ -134,14 +134,6 @@ func (s *Store) runningUntil(r record, now time.Time) time.Time {
 		return now.Add(s.o.MaxRun)
 	}
 	return until
-}
-
-// notAfter is t, or now if t is unknown or still to come.
-func notAfter(t, now time.Time) time.Time {
-	if t.IsZero() || t.After(now) {
-		return now
-	}
-	return t
 }
 
 // silence: nothing was found, which proves nothing.

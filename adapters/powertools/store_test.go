@@ -394,7 +394,7 @@ func FuzzRecord(f *testing.F) {
 		if len(got.Findings) != 1 || got.Findings[0].State == dlqbridge.EffectNone || fold(got) == dlqbridge.EffectNone {
 			t.Errorf("%+v", got)
 		}
-		if at := got.Findings[0].AsOf; at.After(now) || got.RunningUntil.After(now.Add(15*time.Minute)) {
+		if at := got.Findings[0].AsOf; at.After(now.Add(dlqbridge.DefaultSkew)) || got.RunningUntil.After(now.Add(15*time.Minute)) {
 			t.Errorf("speaks for the future: %+v", got)
 		}
 	})

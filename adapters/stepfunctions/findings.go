@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/awserr/awsread"
 )
 
 // maxSteps is how many visits are told one by one; beyond it visits of one state
@@ -97,7 +98,7 @@ func (s *Store) findings(q dlqbridge.Question, arn string, all []*visit, whole b
 func (s *Store) judge(q dlqbridge.Question, arn string, v *visit, whole bool) dlqbridge.Finding {
 	f := dlqbridge.Finding{
 		Store: s.o.Name, Step: v.step(), Run: arn, State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound,
-		AsOf: notAfter(v.last, q.Now),
+		AsOf: awsread.LastSign(q, v.last),
 	}
 	tries := ""
 	if v.attempts > 1 {
@@ -173,13 +174,6 @@ func at(t *time.Time) time.Time {
 		return time.Time{}
 	}
 	return t.UTC()
-}
-
-func notAfter(t, now time.Time) time.Time {
-	if t.IsZero() || t.After(now) {
-		return now
-	}
-	return t
 }
 
 // traceID is the Root of an X-Ray header.

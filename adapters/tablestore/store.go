@@ -203,7 +203,7 @@ func (s *Store) testify(q dlqbridge.Question, rows []row) dlqbridge.Testimony {
 func (s *Store) judge(q dlqbridge.Question, r row) dlqbridge.Finding {
 	f := dlqbridge.Finding{
 		Store: s.o.Name, Step: r.step, Run: r.run, State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound,
-		AsOf: s.lastSign(q, r), Detail: "status " + dlqbridge.CutText(r.status, 64),
+		AsOf: awsread.LastSign(q, r.started, r.updated), Detail: "status " + dlqbridge.CutText(r.status, 64),
 	}
 	if s.o.Fields.Step == "" || f.Step == "" {
 		// A row about no step in particular may be about any.
@@ -257,27 +257,13 @@ func (s *Store) none(q dlqbridge.Question, r row, f *dlqbridge.Finding) {
 	}
 }
 
-// lastSign is the last time that a row shows and that can be true.
-func (s *Store) lastSign(q dlqbridge.Question, r row) time.Time {
-	var last time.Time
-	for _, t := range []time.Time{r.started, r.updated} {
-		if t.After(last) && !t.After(q.Now.Add(dlqbridge.DefaultSkew)) {
-			last = t
-		}
-	}
-	if last.IsZero() {
-		return q.Now
-	}
-	return last
-}
-
 // runningUntil is when the run that a row shows is over at the latest; zero if
 // it shows none.
 func (s *Store) runningUntil(q dlqbridge.Question, r row) time.Time {
 	if !slices.Contains(s.o.Running, r.status) {
 		return time.Time{}
 	}
-	return s.lastSign(q, r).Add(s.o.MaxRun)
+	return awsread.LastSign(q, r.started, r.updated).Add(s.o.MaxRun)
 }
 
 // failure is the newest that a row tells.

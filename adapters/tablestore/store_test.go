@@ -206,7 +206,7 @@ func TestWhatRowsProve(t *testing.T) {
 			Findings: []dlqbridge.Finding{whole(found("unknown", "system_read", changed, nil, "status SKIPPED, and nobody knows when the task was last worked on"))},
 		}, "unknown"},
 		{"looked at, who knows when", "skipped_undated", both(wholeTask, looked), nil, dlqbridge.Testimony{
-			Findings: []dlqbridge.Finding{whole(found("unknown", "system_read", now, nil, "status SKIPPED, and no time that it was looked at"))},
+			Findings: []dlqbridge.Finding{whole(found("unknown", "system_read", question.LastActivity, nil, "status SKIPPED, and no time that it was looked at"))},
 		}, "unknown"},
 		{"failed", "failed", nil, nil, dlqbridge.Testimony{
 			Findings: []dlqbridge.Finding{found("unknown", "nothing_found", changed, nil, "status FAILED, which is declared to prove nothing"), others},
@@ -216,7 +216,7 @@ func TestWhatRowsProve(t *testing.T) {
 			},
 		}, "unknown"},
 		{"no status", "stateless", nil, nil, dlqbridge.Testimony{
-			Findings: []dlqbridge.Finding{found("unknown", "nothing_found", now, nil, "no status"), others},
+			Findings: []dlqbridge.Finding{found("unknown", "nothing_found", question.LastActivity, nil, "no status"), others},
 		}, "unknown"},
 		{"silence", "other_task", both(wholeTask, notStarted), nil, dlqbridge.Testimony{
 			Findings: []dlqbridge.Finding{whole(found("unknown", "nothing_found", now, nil, "no row of this task"))},

@@ -148,3 +148,28 @@ func TablePolicy(client any) awserr.Policy {
 func Policy(provider aws.CredentialsProvider) awserr.Policy {
 	return awserr.Policy{Renew: awserr.Renew(provider)}
 }
+
+// LastSign is what a doubt speaks for: the latest of the times seen that can be
+// true; without one when the task was last worked on, and only if nobody knows
+// that either, now. A doubt that spoke for each new now could never be ended by
+// the word of somebody who looked before.
+func LastSign(q dlqbridge.Question, seen ...time.Time) time.Time {
+	var last time.Time
+	for _, t := range seen {
+		if t.After(last) && possible(q, t) {
+			last = t
+		}
+	}
+	switch {
+	case !last.IsZero():
+		return last
+	case !q.LastActivity.IsZero() && possible(q, q.LastActivity):
+		return q.LastActivity
+	}
+	return q.Now
+}
+
+// possible: no further in the future than clocks differ.
+func possible(q dlqbridge.Question, t time.Time) bool {
+	return !t.After(q.Now.Add(dlqbridge.DefaultSkew))
+}

@@ -99,3 +99,23 @@ func TestValuesAsPlainOnesAndInWords(t *testing.T) {
 		})
 	}
 }
+
+func TestADoubtSpeaksForTheLastSignOfLife(t *testing.T) {
+	now := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	worked := now.Add(-time.Hour)
+	for _, tc := range []struct {
+		name string
+		q    dlqbridge.Question
+		seen []time.Time
+		want time.Time
+	}{
+		{"the latest that was seen", dlqbridge.Question{Now: now, LastActivity: worked}, []time.Time{worked.Add(-2), worked.Add(-1), {}}, worked.Add(-1)},
+		{"one that cannot be true", dlqbridge.Question{Now: now, LastActivity: worked}, []time.Time{now.Add(time.Minute)}, worked},
+		{"nothing seen", dlqbridge.Question{Now: now, LastActivity: worked}, nil, worked},
+		{"nothing known", dlqbridge.Question{Now: now}, []time.Time{{}}, now},
+	} {
+		if got := LastSign(tc.q, tc.seen...); !got.Equal(tc.want) {
+			t.Errorf("%s: %s", tc.name, got)
+		}
+	}
+}
