@@ -8,8 +8,12 @@ import (
 
 // chunksAtOnce is how many chunks of records are read and judged at the same
 // time: enough that a plan is not a queue of round trips, few enough that a
-// table which was just made takes them.
-const chunksAtOnce = 8
+// table which was just made takes them. Chunks that are authorised are smaller:
+// each of their records is a write of its own.
+const (
+	chunksAtOnce = 16
+	grantChunk   = 48
+)
 
 // ahead does something with each value, up to width of them at once, and
 // yields the results in the order of the values. An error ends it. What it

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -79,12 +80,16 @@ func (r *runner) gate(ctx context.Context, batch []queued) ([]item, []dlqbridge.
 	if len(asks) == 0 {
 		return nil, left, nil
 	}
-	payloads, err := r.payloads(ctx, asks)
+	var payloads map[string]dlqbridge.Payload
+	var reading sync.WaitGroup
+	reading.Go(func() { payloads, err = r.payloads(ctx, asks) })
+	judgements := r.judge(ctx, asks)
+	reading.Wait()
 	if err != nil {
 		return nil, nil, err
 	}
 	var items []item
-	for i, j := range r.judge(ctx, asks) {
+	for i, j := range judgements {
 		c := asks[i].Control
 		if j.Err != nil {
 			return nil, nil, fmt.Errorf("judge %s: %w", c.ID, j.Err)

@@ -34,7 +34,7 @@ func (c *Controller) grant(ctx context.Context, r Request, planned []PlannedMemb
 	var members []dlqbridge.Member
 	var left []dlqbridge.Exclusion
 	grant := func(ctx context.Context, chunk []PlannedMember) (granted, error) { return c.grantChunk(ctx, r, chunk) }
-	for g, err := range ahead(ctx, chunks(each(planned), readChunk), chunksAtOnce, grant) {
+	for g, err := range ahead(ctx, chunks(each(planned), grantChunk), chunksAtOnce, grant) {
 		if err != nil {
 			return nil, nil, err
 		}

@@ -121,6 +121,9 @@ func (c *Controller) runner(ctx context.Context, j *journal, t *target, job dlqb
 	if t.facts.BatchCount > 0 {
 		r.size = min(r.size, t.facts.BatchCount)
 	}
+	r.look = max(r.size, min(2*r.size, j.pace.batch(), job.MaxInFlight))
+	r.slots = make(chan struct{}, max(1, job.MaxInFlight/r.size))
+	r.places = make(chan struct{}, dlqbridge.MaxOpenBatches)
 	group := r.groups
 	if !t.facts.FIFO {
 		group = nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -22,8 +23,13 @@ type runner struct {
 	began   time.Time
 	// job is what was frozen; only latest changes.
 	job dlqbridge.Job
-	// size is how many messages go in one batch at most.
-	size        int
+	// size is how many messages go in one batch at most, look how many members
+	// pass the gate together.
+	size, look int
+	// slots bounds the batches between claim and note, places those of them
+	// that stand in the journal.
+	slots       chan struct{}
+	places      chan struct{}
 	endClaiming context.CancelFunc
 
 	mu       sync.Mutex
@@ -96,16 +102,18 @@ func (r *runner) run(ctx context.Context) {
 
 	defer r.lineup.stop()
 	defer r.drain(ctx)
-	slots := make(chan struct{}, max(1, min(dlqbridge.MaxOpenBatches, r.job.MaxInFlight/r.size)))
+	// Some members pass the gate while others are being sent, so that looking
+	// and sending do not wait for each other.
+	looks := make(chan struct{}, (cap(r.slots)*r.size+r.look-1)/r.look+max(1, cap(r.slots)/2))
 	var open sync.WaitGroup
 	defer open.Wait()
 	for {
 		select {
-		case slots <- struct{}{}:
+		case looks <- struct{}{}:
 		case <-claiming.Done():
 			return
 		}
-		batch, blocked, err := r.lineup.batch(claiming, r.size)
+		batch, blocked, err := r.lineup.batch(claiming, r.look)
 		if err != nil {
 			if claiming.Err() == nil {
 				r.stop(haltFailed, err.Error())
@@ -117,7 +125,7 @@ func (r *runner) run(ctx context.Context) {
 		}
 		if len(batch) == 0 {
 			if len(blocked) > 0 {
-				<-slots
+				<-looks
 				continue
 			}
 			return
@@ -130,7 +138,7 @@ func (r *runner) run(ctx context.Context) {
 			return
 		}
 		open.Go(func() {
-			defer func() { <-slots }()
+			defer func() { <-looks }()
 			failed := r.process(claiming, batch)
 			for _, q := range batch {
 				r.lineup.finished(q.ID, failed[q.ID])
@@ -140,12 +148,40 @@ func (r *runner) run(ctx context.Context) {
 	}
 }
 
-// process takes one batch from gate to note and returns the members that were
-// not sent for a reason of their own, which block their groups.
+// gateHolds is how long what the gate saw is taken for true while a batch waits
+// for its turn: shorter than a person needs to see a hold take effect.
+const gateHolds = time.Second
+
+// process takes members from gate to note and returns those that were not sent
+// for a reason of their own, which block their groups.
 func (r *runner) process(ctx context.Context, batch []queued) map[string]bool {
 	admitted := len(batch)
 	defer func() { r.pace.withdraw(admitted) }()
 	failed := map[string]bool{}
+	items, seen, ok := r.pass(ctx, batch, failed)
+	if !ok {
+		return failed
+	}
+	var mu sync.Mutex
+	var pieces sync.WaitGroup
+	for _, piece := range cut(items, r.size, r.facts) {
+		use := min(admitted, len(piece))
+		admitted -= use
+		pieces.Go(func() {
+			lost := r.inTurn(ctx, piece, use, seen)
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(failed, lost)
+		})
+	}
+	pieces.Wait()
+	return failed
+}
+
+// pass takes members through the gate. It returns what may go and when the gate
+// was asked; false is an end of the job.
+func (r *runner) pass(ctx context.Context, batch []queued, failed map[string]bool) ([]item, time.Time, bool) {
+	seen := r.clock()
 	items, left, err := r.gate(ctx, batch)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -155,19 +191,41 @@ func (r *runner) process(ctx context.Context, batch []queued) map[string]bool {
 			failed[q.ID] = true
 			r.leave(q.ID)
 		}
-		return failed
+		return nil, seen, false
 	}
 	for _, x := range left {
 		failed[x.ID] = true
 		r.exclude(x)
 	}
-	for _, piece := range cut(items, r.size, r.facts) {
-		use := min(admitted, len(piece))
-		admitted -= use
-		for id := range r.send(ctx, piece, use) {
-			failed[id] = true
+	return items, seen, true
+}
+
+// inTurn sends a piece when there is a slot for it. After a long wait it asks
+// the gate again, because a hold may have been set meanwhile.
+func (r *runner) inTurn(ctx context.Context, piece []item, admitted int, seen time.Time) map[string]bool {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return r.send(ctx, piece, admitted) // which only lists them
+	}
+	failed := map[string]bool{}
+	if r.clock().Sub(seen) > gateHolds {
+		again := make([]queued, len(piece))
+		for i, it := range piece {
+			again[i] = queued{Member: dlqbridge.Member{ID: it.control.ID, Version: it.control.Version}}
+		}
+		var ok bool
+		if piece, _, ok = r.pass(ctx, again, failed); !ok || len(piece) == 0 {
+			r.pace.withdraw(admitted)
+			return failed
+		}
+		if fewer := admitted - len(piece); fewer > 0 {
+			r.pace.withdraw(fewer)
+			admitted -= fewer
 		}
 	}
+	maps.Copy(failed, r.send(ctx, piece, admitted))
 	return failed
 }
 

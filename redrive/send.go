@@ -55,7 +55,8 @@ func (r *runner) send(ctx context.Context, piece []item, admitted int) map[strin
 		r.pace.withdraw(admitted)
 		return failed
 	}
-	if err := r.pace.reserve(ctx, len(piece), admitted); err != nil {
+	release, err := r.due(ctx, len(piece), admitted)
+	if err != nil {
 		r.pace.withdraw(admitted)
 		r.unclaim(ctx, piece, "the job stopped before it was sent")
 		for _, it := range piece {
@@ -64,6 +65,7 @@ func (r *runner) send(ctx context.Context, piece []item, admitted int) map[strin
 		}
 		return failed
 	}
+	defer release()
 	batch := dlqbridge.Batch{At: r.clock()}
 	for _, it := range piece {
 		batch.Members = append(batch.Members, dlqbridge.BatchMember{ID: it.control.ID, N: it.n})
@@ -81,6 +83,22 @@ func (r *runner) send(ctx context.Context, piece []item, admitted int) map[strin
 		r.journal.close(id)
 	}
 	return failed
+}
+
+// due waits for a place in the journal and for the pace. The place is free
+// again when release is called.
+func (r *runner) due(ctx context.Context, n, admitted int) (release func(), err error) {
+	select {
+	case r.places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	release = func() { <-r.places }
+	if err := r.pace.reserve(ctx, n, admitted); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
 }
 
 // delivery is one journalled batch on its way out.

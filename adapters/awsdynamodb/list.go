@@ -158,7 +158,7 @@ type row struct {
 }
 
 func (m *merge) run(ctx context.Context, pks []string, after string, yield yieldFunc) error {
-	m.page = int32(min(max(heldItems/max(len(pks), 1), minPage), maxPage))
+	m.page = pageOf(len(pks))
 	all := make([]*cursor, len(pks))
 	errs := make([]error, len(pks))
 	m.store.parallel(len(pks), func(i int) {
@@ -174,6 +174,7 @@ func (m *merge) run(ctx context.Context, pks []string, after string, yield yield
 		}
 	}
 	heap.Init(m)
+	m.page = pageOf(len(m.cursors)) // most partitions are empty: the others get their share
 	for len(m.cursors) > 0 {
 		first := m.cursors[0]
 		next := first.rows[0]
@@ -193,6 +194,11 @@ func (m *merge) run(ctx context.Context, pks []string, after string, yield yield
 		}
 	}
 	return nil
+}
+
+// pageOf is the page of each of so many partitions.
+func pageOf(partitions int) int32 {
+	return int32(min(max(heldItems/max(partitions, 1), minPage), maxPage))
 }
 
 // query reads one partition behind a sort key. A filter for near deadlines
@@ -231,6 +237,7 @@ func (m *merge) query(pk, after string) dynamodb.QueryInput {
 // fill reads pages of a partition until there is a row or the partition ends.
 func (m *merge) fill(ctx context.Context, c *cursor) error {
 	c.rows = nil
+	c.query.Limit = aws.Int32(m.page)
 	for len(c.rows) == 0 && !c.ended {
 		var out *dynamodb.QueryOutput
 		err := m.store.repeat(ctx, func(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/enrich"
@@ -54,6 +55,7 @@ func (j judge) Judge(ctx context.Context, asks []redrive.Ask) []redrive.Judgemen
 		cases[i].Control = c
 		byRoute[c.Route] = append(byRoute[c.Route], i)
 	}
+	var asking sync.WaitGroup
 	for route, positions := range byRoute {
 		e, ok := j.b.judges[route]
 		if !ok {
@@ -63,15 +65,18 @@ func (j judge) Judge(ctx context.Context, asks []redrive.Ask) []redrive.Judgemen
 			continue
 		}
 		for chunk := range slices.Chunk(positions, judgedAtOnce) {
-			subjects := make([]enrich.Subject, len(chunk))
-			for k, i := range chunk {
-				subjects[k] = enrich.Subject{Case: cases[i], Note: asks[i].Note}
-			}
-			for k, answer := range e.Judge(ctx, j.b.Now(), subjects) {
-				out[chunk[k]] = ToRedrive(answer, cases[chunk[k]])
-			}
+			asking.Go(func() {
+				subjects := make([]enrich.Subject, len(chunk))
+				for k, i := range chunk {
+					subjects[k] = enrich.Subject{Case: cases[i], Note: asks[i].Note}
+				}
+				for k, answer := range e.Judge(ctx, j.b.Now(), subjects) {
+					out[chunk[k]] = ToRedrive(answer, cases[chunk[k]])
+				}
+			})
 		}
 	}
+	asking.Wait()
 	return out
 }
 
