@@ -92,6 +92,9 @@ func malformed(when string, issues *cel.Issues) error {
 			text += "; " + h
 		}
 		out = append(out, text)
+		if strings.Contains(e.Message, "Syntax error") {
+			break // those behind it follow from it
+		}
 	}
 	return errors.New(strings.Join(out, "; "))
 }

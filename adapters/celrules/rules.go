@@ -23,9 +23,9 @@ const (
 	// TimeLimit stops a rule with a loop. The cost limit does so long before on
 	// any machine that is not overloaded.
 	TimeLimit = 50 * time.Millisecond
-	// maxRule is longer than anybody wants to read.
+	// A rule of maxRule characters is longer than anybody wants to read.
 	maxRule = 4096
-	// maxRules keeps a classification of a letter that no rule knows cheap.
+	// The bound maxRules keeps the classification of a letter that no rule knows cheap.
 	maxRules = 500
 )
 

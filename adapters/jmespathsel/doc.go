@@ -17,7 +17,8 @@
 // which work grows with the square of a body, and no function whose result can
 // be far larger than the body. Each is an error at the start with a hint.
 //
-// powertools_json and powertools_base64 are there, as in AWS Lambda Powertools.
+// The functions powertools_json and powertools_base64 are there, as in AWS
+// Lambda Powertools.
 //
 // # Limits
 //

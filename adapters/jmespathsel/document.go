@@ -10,11 +10,11 @@ import (
 
 // Bounds of a body, each with its reason.
 const (
-	// maxBody is the longest message of SQS.
+	// The bound maxBody is the longest message of SQS.
 	maxBody = 1 << 20
-	// maxDepth is far deeper than what people write.
+	// The bound maxDepth is far deeper than what people write.
 	maxDepth = 500
-	// maxValues keeps what a body takes in memory within ten times its bytes.
+	// The bound maxValues keeps what a body takes in memory within ten times its bytes.
 	maxValues = 200_000
 )
 

@@ -18,7 +18,7 @@ const many = 64
 
 func (a arity) count() string {
 	switch {
-	case a.least == a.most && a.least == 1:
+	case a.most == 1:
 		return "1 argument"
 	case a.least == a.most:
 		return fmt.Sprintf("%d arguments", a.least)

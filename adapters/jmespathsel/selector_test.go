@@ -161,8 +161,14 @@ func TestADocumentIsShared(t *testing.T) {
 	}
 	var wait sync.WaitGroup
 	for _, tt := range []struct{ expression, want string }{
-		{`sort_by(items, &sku)[0].sku`, "a"}, {`items[0].sku`, "b"}, {`reverse(items)[0].sku`, "c"}, {`merge(order, items[0]).sku`, "b"},
-		{`sort(tags)[0]`, "one"}, {`sort_by(items, &n)[0].sku`, "c"}, {`max_by(items, &n).sku`, "a"}, {`items[].sku | [0]`, "b"},
+		{`sort_by(items, &sku)[0].sku`, "a"},
+		{`items[0].sku`, "b"},
+		{`reverse(items)[0].sku`, "c"},
+		{`merge(order, items[0]).sku`, "b"},
+		{`sort(tags)[0]`, "one"},
+		{`sort_by(items, &n)[0].sku`, "c"},
+		{`max_by(items, &n).sku`, "a"},
+		{`items[].sku | [0]`, "b"},
 	} {
 		s, err := Compile(tt.expression)
 		if err != nil {

@@ -71,7 +71,7 @@ func (r *Reconciler) call(ctx context.Context, a ask) (answer, error) {
 	if err != nil {
 		return answer{}, r.meaning(ctx, bounded, err)
 	}
-	defer response.Body.Close() //nolint:errcheck // only read from
+	defer response.Body.Close()
 	read, err := io.ReadAll(io.LimitReader(response.Body, int64(r.o.MaxAnswer)+1))
 	if err != nil {
 		// Half an answer says nothing, and least of all that something is absent.

@@ -32,6 +32,8 @@
 // answer. Certificates are always verified. Proxies of the environment are not
 // used, because they would do the dialling.
 //
+// The budget of calls is one process's own: two that run share nothing.
+//
 // # Errors
 //
 // New names the setting that is wrong. Ask never fails: what could not be asked

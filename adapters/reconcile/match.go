@@ -109,7 +109,7 @@ func compileCondition(in Condition) (condition, error) {
 	return out, nil
 }
 
-// matches says whether an answer is recognised. body is nil without JSON.
+// matches says whether an answer is recognised. Without JSON, body is nil.
 func (m match) matches(q dlqbridge.Question, status int, body any) bool {
 	if len(m.status) == 0 && (status < 200 || status > 299) || len(m.status) > 0 && !slices.Contains(m.status, status) {
 		return false

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -303,7 +304,7 @@ func TestBudget(t *testing.T) {
 	count := func() (used int) {
 		for range 10 {
 			asked++
-			got := r.Ask(t.Context(), []dlqbridge.Question{question(fmt.Sprint(asked))})[0]
+			got := r.Ask(t.Context(), []dlqbridge.Question{question(strconv.Itoa(asked))})[0]
 			switch got.Unavailable {
 			case "":
 				used++
