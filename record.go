@@ -116,7 +116,10 @@ type Arrival struct {
 	SentAt    time.Time         `json:"sentAt"`
 	LostAt    time.Time         `json:"lostAt,omitzero"`
 	System    map[string]string `json:"system,omitempty"`
-	Trace     string            `json:"trace,omitempty"`
+	// Trace is the provider's own trace header, which goes back as it came.
+	Trace string `json:"trace,omitempty"`
+	// TraceRef is the trace that the letter names, in whatever form.
+	TraceRef string `json:"traceRef,omitempty"`
 	// Task and Failure are what the message itself says.
 	Task       Task    `json:"task"`
 	Failure    Failure `json:"failure"`
