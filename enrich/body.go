@@ -184,6 +184,15 @@ func (d *document) raw(path []string) []byte {
 	return raw
 }
 
+// members returns the members of the object, or the elements of the array, at a
+// pointer's segments.
+func (d *document) members(path []string) []member {
+	if raw := d.raw(path); raw != nil {
+		return opened(raw).members
+	}
+	return nil
+}
+
 // found is a value with the bytes it was read from.
 type found struct{ text, raw string }
 

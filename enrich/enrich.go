@@ -102,7 +102,7 @@ func New(route Route) (*Enricher, error) {
 	}
 	route.Policy = cmp.Or(route.Policy, DefaultPolicy)
 	route.StoreTimeout = cmp.Or(route.StoreTimeout, DefaultStoreTimeout)
-	selectors, err := compileFields(route.Fields)
+	selectors, err := compileFields(route.Fields, route.JMESPath)
 	if err != nil {
 		return nil, fmt.Errorf("route %s: %w", route.Name, err)
 	}

@@ -17,11 +17,11 @@ const contextAttribute = "agent.ctx"
 // bounded and valid UTF-8, secrets in error texts are scrubbed.
 func (e *Enricher) Extract(l dlqbridge.Letter) dlqbridge.Arrival {
 	a := bare(l)
-	x := extraction{letter: l, body: openDocument(l.Payload.Body), arrival: &a}
-	x.agent = x.body.object() && x.body.raw([]string{"agent"}) != nil
+	x := extraction{enricher: e, letter: l, arrival: &a}
+	x.unwrap()
 	x.readContext()
-	for _, f := range e.selectors {
-		x.field(f)
+	for i := range e.selectors {
+		x.field(&e.selectors[i])
 	}
 	a.Mark = x.mark()
 	return a
@@ -54,24 +54,32 @@ func bare(l dlqbridge.Letter) dlqbridge.Arrival {
 
 // extraction is one letter being read.
 type extraction struct {
-	letter  dlqbridge.Letter
-	context *document
-	body    *document
-	arrival *dlqbridge.Arrival
-	agent   bool // the body has an agent object
+	enricher *Enricher
+	letter   dlqbridge.Letter
+	context  *document
+	arrival  *dlqbridge.Arrival
+	// layers are the bodies, the letter's own first, then those inside.
+	layers []layer
+	levels int
+	// lookalike: what is being opened has the shape of an envelope only.
+	lookalike bool
+	told      []told
+	// unescaped are the letter's attributes where a library had escaped them;
+	// inner are those that an opened envelope carries.
+	unescaped, inner map[string]found
 }
 
 // readContext opens agent.ctx. One that is not a JSON object is a conflict, and
 // the letter is read by its other facts.
 func (x *extraction) readContext() {
 	x.context = &document{}
-	attr, ok := x.letter.Payload.Attribute(contextAttribute)
+	text, ok := x.attr(contextAttribute)
 	if !ok {
-		return
+		if _, there := x.letter.Payload.Attribute(contextAttribute); !there {
+			return
+		}
 	}
-	if text, ok := attributeText(attr); ok {
-		x.context = openDocument([]byte(text.text))
-	}
+	x.context = openDocument([]byte(text.text))
 	if !x.context.object() {
 		x.conflict(contextAttribute, "attr:"+contextAttribute, "not a JSON object")
 		return
@@ -81,64 +89,113 @@ func (x *extraction) readContext() {
 	}
 }
 
-// look finds a selector's text.
-func (x *extraction) look(s selector) (found, bool) {
+// look finds a selector's text, and the selector as it is stored: with the
+// envelopes around the body it was found in.
+func (x *extraction) look(field string, s *selector) (v found, as string, ok bool) {
+	as = s.text
 	switch s.place {
 	case placeContext:
-		if x.context.root == nil {
-			return found{}, false
+		if x.context.root != nil {
+			v, ok = x.context.value(s.path)
 		}
-		return x.context.value([]string{s.name})
-	case placeAttr:
-		if a, ok := x.letter.Payload.Attribute(s.name); ok {
-			return attributeText(a)
-		}
-	case placeSystem:
-		v, ok := x.letter.System[s.name]
-		return found{v, v}, ok
-	case placeFairGroup:
-		if x.letter.Provider == dlqbridge.SQS && !isFIFO(x.letter.Place) && !isFIFO(x.letter.Source) {
-			return found{x.letter.Payload.GroupKey, x.letter.Payload.GroupKey}, true
-		}
-	case placeCloudEvent:
-		if x.body.raw([]string{"specversion"}) == nil {
-			return found{}, false
-		}
-		return x.body.value(s.paths[0])
-	case placeAgent:
-		if !x.agent {
-			return found{}, false
-		}
-		fallthrough
-	case placeBody:
-		for _, p := range s.paths {
-			if v, ok := x.body.value(p); ok {
-				return v, true
+	case placeTold:
+		level := -1 // of several envelopes the innermost is what the sender meant
+		for _, t := range x.told {
+			if t.field == field && t.level > level {
+				v, as, ok, level = t.value, t.selector, true, t.level
 			}
 		}
+	case placeAttr:
+		v, ok = x.attr(s.name)
+	case placeSystem:
+		v.text, ok = x.letter.System[s.name]
+		v.raw = v.text
+	case placeFairGroup:
+		if x.letter.Provider == dlqbridge.SQS && !isFIFO(x.letter.Place) && !isFIFO(x.letter.Source) {
+			v, ok = found{x.letter.Payload.GroupKey, x.letter.Payload.GroupKey}, true
+		}
+	case placeDatadog:
+		v, ok = x.datadog()
+	default:
+		return x.lookInside(s)
 	}
-	return found{}, false
+	return v, as, ok
 }
+
+// lookInside looks into the bodies, the innermost first: it is what the sender
+// meant.
+func (x *extraction) lookInside(s *selector) (v found, as string, ok bool) {
+	for i := len(x.layers) - 1; i >= 0; i-- {
+		l := &x.layers[i]
+		switch {
+		case l.doc.root == nil,
+			s.place == placeCloudEvent && l.signs&hasSpecVersion == 0,
+			s.place == placeAgent && l.signs&hasAgent == 0:
+			continue
+		case s.place == placeExpression:
+			v.text, ok = searched(s.search, l.doc.root)
+			v.raw = v.text
+		default:
+			for _, p := range s.paths {
+				if v, ok = l.doc.value(p); ok {
+					break
+				}
+			}
+		}
+		if ok {
+			return v, l.path + s.text, true
+		}
+	}
+	return found{}, "", false
+}
+
+// searched runs an expression. One that panics found nothing: a selector may
+// not take the intake down with it.
+func searched(search func([]byte) (string, bool), json []byte) (value string, ok bool) {
+	defer func() {
+		if recover() != nil {
+			value, ok = "", false
+		}
+	}()
+	return search(json)
+}
+
+// datadog reads the trace out of the one attribute that Datadog's tracers write.
+func (x *extraction) datadog() (found, bool) {
+	v, ok := x.attr("_datadog")
+	if !ok {
+		return found{}, false
+	}
+	d := openDocument([]byte(v.text))
+	if parent, ok := d.value([]string{"traceparent"}); ok {
+		return parent, true
+	}
+	id, ok := d.value([]string{"x-datadog-trace-id"})
+	return found{datadogTrace + id.text, id.raw}, ok
+}
+
+// datadogTrace stands before an id in Datadog's own form.
+const datadogTrace = "datadog:"
 
 // field takes the first good value of a field and notes where it stood. What a
 // later selector says otherwise, and what cannot be read, is kept as a conflict.
-func (x *extraction) field(f fieldSelectors) {
+func (x *extraction) field(f *fieldSelectors) {
 	taken := ""
-	for _, s := range f.selectors {
-		v, ok := x.look(s)
+	for i := range f.selectors {
+		v, as, ok := x.look(f.name, &f.selectors[i])
 		if !ok || strings.TrimSpace(v.text) == "" {
 			continue
 		}
 		text, good := f.read(v)
 		switch {
 		case !good:
-			x.conflict(f.name, s.text, v.text)
+			x.conflict(f.name, as, v.text)
 		case taken == "":
 			taken = text
-			x.arrival.Provenance[f.name] = cut(s.text, maxName)
+			x.arrival.Provenance[f.name] = cut(as, maxName)
 			x.set(f.name, text)
 		case text != taken:
-			x.conflict(f.name, s.text, text)
+			x.conflict(f.name, as, text)
 		}
 	}
 }
@@ -238,7 +295,7 @@ func (x *extraction) set(name, text string) {
 	case "versions.policy":
 		task.Versions.Policy = text
 	case "trace":
-		x.arrival.Trace = text
+		x.arrival.TraceRef = text
 	}
 }
 

@@ -2,16 +2,19 @@ package enrich_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/enrich"
@@ -153,7 +156,7 @@ func TestOwnSelectorsGoFirst(t *testing.T) {
 		t.Errorf("got %+v, %v", a.Task, a.Provenance)
 	}
 	want := []dlqbridge.FieldConflict{{Field: "taskId", Selector: "sys:SenderId", Value: "AIDA"}, {Field: "taskId", Selector: "body:/taskId", Value: "t-1"}}
-	if diff := cmp.Diff(want, a.Conflicts); diff != "" {
+	if diff := gocmp.Diff(want, a.Conflicts); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -168,7 +171,7 @@ func TestNewRefusesWhatItCannotDo(t *testing.T) {
 		"no place":      {func(r *enrich.Route) { r.Place = "" }, "place"},
 		"effects":       {func(r *enrich.Route) { r.Effects = "maybe" }, "effects"},
 		"no window":     {func(r *enrich.Route) { r.Effects = dlqbridge.EffectsIdempotent }, "idempotency_window"},
-		"jmespath":      {func(r *enrich.Route) { r.Fields = map[string][]string{"taskId": {"jmespath:a.b"}} }, "not supported yet"},
+		"jmespath":      {func(r *enrich.Route) { r.Fields = map[string][]string{"taskId": {"jmespath:a.b"}} }, "not available"},
 		"unknown form":  {func(r *enrich.Route) { r.Fields = map[string][]string{"taskId": {"xpath:/a"}} }, "xpath"},
 		"unknown field": {func(r *enrich.Route) { r.Fields = map[string][]string{"taskID": {"attr:a"}} }, "taskID"},
 		"bad pointer":   {func(r *enrich.Route) { r.Fields = map[string][]string{"taskId": {"body:a"}} }, "pointer"},
@@ -258,7 +261,7 @@ func TestTheSameLetterGivesTheSameArrival(t *testing.T) {
 	again.System["ApproximateReceiveCount"], again.Deliveries = "3", new(3)
 	again.Receipt, again.ReceivedAt = "other", start.Add(time.Hour)
 	a, b := plain(t).Extract(first), plain(t).Extract(again)
-	if diff := cmp.Diff(a, b); diff != "" {
+	if diff := gocmp.Diff(a, b); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -277,23 +280,34 @@ func TestGoldenLetters(t *testing.T) {
 			var in struct {
 				Body       string
 				Attributes map[string]string
-				Sent       bool // by a worker, not moved by the broker
+				Types      map[string]string // of attributes that are no String
+				Provider   dlqbridge.Provider
+				Topics     []string // that the route names
+				Sent       bool     // not moved by the broker
 			}
 			must(t, json.Unmarshal(raw, &in))
 			l := sqsLetter(in.Body)
 			for name, value := range in.Attributes {
-				l.Payload.Attributes = append(l.Payload.Attributes, text(name, value))
+				a := text(name, value)
+				a.Type = cmp.Or(in.Types[name], a.Type)
+				l.Payload.Attributes = append(l.Payload.Attributes, a)
 			}
+			l.Provider = cmp.Or(in.Provider, l.Provider)
 			l.Payload.Normalize()
+			before := l.Payload.Encode()
 			if in.Sent {
 				l.Source = ""
 			}
-			e := plain(t)
+			e := enricher(t, enrich.Route{Name: "orders", Place: arn("orders-dlq"), Topics: in.Topics})
 			a := e.Extract(l)
+			if !bytes.Equal(before, l.Payload.Encode()) {
+				t.Error("the letter was changed")
+			}
 			j := e.Judge(t.Context(), start, []enrich.Subject{{Arrival: &a}})[0]
 			got, err := json.MarshalIndent(map[string]any{
-				"task": a.Task, "failure": j.Context.Failure, "effect": a.Effect, "checkpoint": a.Checkpoint, "trace": a.Trace,
+				"task": a.Task, "failure": j.Context.Failure, "effect": a.Effect, "checkpoint": a.Checkpoint, "trace": a.TraceRef, "envelopes": a.Envelopes, "facts": a.Facts,
 				"provenance": a.Provenance, "conflicts": a.Conflicts, "findings": j.Context.Findings,
+				"restriction": j.Context.Restriction,
 			}, "", "  ")
 			must(t, err)
 			golden := strings.TrimSuffix(file, ".in.json") + ".golden.json"
@@ -302,7 +316,7 @@ func TestGoldenLetters(t *testing.T) {
 			}
 			want, err := os.ReadFile(golden)
 			must(t, err)
-			if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+			if diff := gocmp.Diff(string(want), string(got)+"\n"); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -334,8 +348,62 @@ func FuzzExtract(f *testing.F) {
 		if err := json.Unmarshal(out, &back); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(a, back); diff != "" {
+		if diff := gocmp.Diff(a, back); diff != "" {
 			t.Fatalf("an arrival does not come back as it was: %s", diff)
 		}
 	})
+}
+
+// C14: the provider's trace header goes back as it came, whatever trace the
+// message names itself.
+func TestC14TraceHeaderStaysAsItCame(t *testing.T) {
+	const header = "Root=1-67f8c0a1-0123456789abcdef01234567;Parent=0123456789abcdef;Sampled=1"
+	l := sqsLetter("x", text("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"))
+	l.TraceHeader, l.System["AWSTraceHeader"] = header, header
+	if a := plain(t).Extract(l); a.Trace != header || !strings.HasPrefix(a.TraceRef, "00-4bf9") {
+		t.Errorf("header %q, names %q", a.Trace, a.TraceRef)
+	}
+}
+
+// The trace is read in the order of how much a tracer commits itself.
+func TestTraceOrder(t *testing.T) {
+	attributes := []dlqbridge.Attribute{
+		text("traceparent", "00-11111111111111111111111111111111-0000000000000001-01"),
+		text("googclient_traceparent", "00-22222222222222222222222222222222-0000000000000001-01"),
+		text("_datadog", `{"x-datadog-trace-id":"3"}`),
+	}
+	want := []string{strings.Repeat("1", 32), strings.Repeat("2", 32), "3", "1-44444444-444444444444444444444444", strings.Repeat("5", 32)}
+	for i := range want {
+		l := sqsLetter(`{"trace":"00-55555555555555555555555555555555-0000000000000001-01"}`, slices.Clone(attributes[min(i, len(attributes)):])...)
+		if i < 4 {
+			l.System["AWSTraceHeader"] = "Root=1-44444444-444444444444444444444444;Sampled=1"
+		}
+		e := plain(t)
+		a := e.Extract(l)
+		if got := e.Judge(t.Context(), start, []enrich.Subject{{Arrival: &a}})[0].Context.TraceID; got != want[i] {
+			t.Errorf("%d: got %q, want %q", i, got, want[i])
+		}
+	}
+}
+
+// A route's expressions look into the payload, whatever is around it, and one
+// that panics finds nothing.
+func TestExpressionsAreSelectors(t *testing.T) {
+	route := enrich.Route{Name: "orders", Place: arn("orders-dlq"), Fields: map[string][]string{"taskId": {"jmespath:order.id"}, "tenant": {"jmespath:panic"}}}
+	route.JMESPath = func(expression string) (func([]byte) (string, bool), error) {
+		if expression == "panic" {
+			return func([]byte) (string, bool) { panic("no") }, nil
+		}
+		return func(body []byte) (string, bool) { return "found", bytes.Contains(body, []byte(`"order"`)) }, nil
+	}
+	a := enricher(t, route).Extract(sqsLetter(`{"detail-type":"x","detail":{"order":{"id":7}}}`))
+	if a.Task.TaskID != "found" || a.Provenance["taskId"] != "eventbridge>jmespath:order.id" || a.Task.Tenant != "" {
+		t.Errorf("got %+v by %v", a.Task, a.Provenance)
+	}
+	route.JMESPath = func(string) (func([]byte) (string, bool), error) {
+		return nil, errors.New("column 3: a name is missing")
+	}
+	if _, err := enrich.New(route); err == nil || !strings.Contains(err.Error(), "column 3") || !strings.Contains(err.Error(), "jmespath:") {
+		t.Errorf("got %v", err)
+	}
 }

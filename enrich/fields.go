@@ -31,23 +31,24 @@ type field struct {
 	known []string // selectors
 }
 
-// fields is the table of CONTRACT 4.1 with the well-known spellings of the
-// frameworks people use. What names a delivery or an enqueue (SQS message id,
+// fields is the table of canonical names with the well-known spellings of the
+// frameworks people use; what only an envelope of theirs can hold is told by
+// its file. What names a delivery or an enqueue (SQS message id,
 // deduplication id, receive count, Celery's id after a manual retry) is not an
 // idempotency key or an agent attempt and stands nowhere in those rows.
 var fields = []field{
 	{name: "taskId", kind: kindID, key: "task", attr: "task.id", known: []string{
 		"attr:agent_task_id", "attr:taskId", "attr:task_id", "attr:x-task-id", "attr:ce-id",
-		"body:/taskId", "body:/task_id", "body:/task/id", "body:/headers/id", "body:/job_id", "body:/uuid", selectorCloudEvent, "body:/jid",
+		"body:/taskId", "body:/task_id", "body:/task/id", "body:/job_id", "body:/uuid", selectorCloudEvent, "body:/jid",
 	}},
 	{name: "runId", kind: kindID, key: "run", attr: "run.id", known: []string{
 		"attr:runId", "attr:run_id",
 		"body:/runId", "body:/run_id", "body:/configurable/thread_id", "body:/thread_id", "body:/workflow_id",
-		"body:/executionArn", "body:/conversation_id", "body:/headers/root_id",
+		"body:/executionArn", "body:/conversation_id",
 	}},
 	{name: "taskType", kind: kindName, key: "type", attr: "task.type", known: []string{
-		"attr:task_type", "attr:shoryuken_class", "attr:ce-type",
-		"body:/taskType", "body:/type", "body:/headers/task", "body:/job_class", "body:/displayName", "body:/detail-type",
+		"attr:task_type", "attr:ce-type",
+		"body:/taskType", "body:/type", "body:/job_class", "body:/displayName", "body:/detail-type",
 	}},
 	{name: "tenant", kind: kindID, key: "tenant", attr: "tenant", known: []string{
 		"attr:tenant", "attr:tenant_id", selectorFairGroup, "body:/tenantId", "body:/tenant_id", "body:/account_id",
@@ -57,7 +58,7 @@ var fields = []field{
 		"body:/idempotencyKey", "body:/idempotency_key", "body:/input/idempotency_key",
 	}},
 	{name: "attempts", kind: kindCount, key: "n", attr: "attempt", known: []string{
-		"body:/attempt", "body:/headers/retries", "body:/executions",
+		"body:/attempt",
 	}},
 	{name: "maxAttempts", kind: kindCount, key: "max", attr: "attempt.max"},
 	{name: "deadline", kind: kindTime, key: "dl", attr: "deadline"},
@@ -66,7 +67,7 @@ var fields = []field{
 	{name: "checkpoint", kind: kindID, key: "ckpt", attr: "checkpoint"},
 	{name: "cause", kind: kindCause, key: "cause", attr: "cause"},
 	{name: "code", kind: kindName, key: "code", attr: "error.code", known: []string{
-		"attr:agent.error.type", "attr:ErrorCode", "attr:ERROR_CODE",
+		"attr:agent.error.type", "attr:ERROR_CODE",
 		"body:/error/code", "body:/error/type", "body:/errorCode", "body:/responsePayload/errorType", "body:/exception",
 	}},
 	{name: "message", kind: kindMessage, key: "msg", attr: "error.message", known: []string{
@@ -82,7 +83,7 @@ var fields = []field{
 	{name: "versions.workflow", kind: kindName, key: "wv", attr: "versions.workflow"},
 	{name: "versions.policy", kind: kindName, key: "polv", attr: "versions.policy"},
 	{name: "trace", kind: kindName, known: []string{
-		"attr:traceparent", "attr:googclient_traceparent", "sys:googclient_traceparent", "sys:AWSTraceHeader", "body:/traceparent", "body:/trace",
+		"attr:traceparent", "attr:googclient_traceparent", "sys:googclient_traceparent", selectorDatadog, "sys:AWSTraceHeader", "body:/traceparent", "body:/trace",
 	}},
 }
 
@@ -95,7 +96,7 @@ func FieldNames() []string {
 	return out
 }
 
-// Two built-in selectors look at more than one place.
+// Some built-in selectors look at more than their text says.
 const (
 	// SelectorCloudEvent is /id, but only of a body that is a CloudEvent: any
 	// other "id" may name anything.
@@ -103,6 +104,8 @@ const (
 	// SelectorFairGroup is the group id of a standard queue, where the fair
 	// queues' documentation defines it as the tenant. On FIFO it is an order.
 	selectorFairGroup = "sys:MessageGroupId"
+	// SelectorDatadog is a JSON text in one attribute.
+	selectorDatadog = "attr:_datadog"
 )
 
 // place is where a selector looks.
@@ -116,14 +119,20 @@ const (
 	placeBody
 	placeCloudEvent
 	placeFairGroup
+	placeDatadog
+	placeTold       // what an envelope holds
+	placeExpression // an expression over the body
 )
 
 // selector is one place with its name as it is stored in provenance.
 type selector struct {
 	text  string
 	place place
-	name  string     // attribute, system attribute or key
+	name  string     // attribute or system attribute
+	path  []string   // key of agent.ctx
 	paths [][]string // body pointers; the first that has a value
+	// search is the compiled expression.
+	search func(json []byte) (string, bool)
 }
 
 // fieldSelectors is a field with its selectors in order.
@@ -133,7 +142,7 @@ type fieldSelectors struct {
 }
 
 // compileFields puts a route's selectors before the built-in ones.
-func compileFields(own map[string][]string) ([]fieldSelectors, error) {
+func compileFields(own map[string][]string, compile CompileExpression) ([]fieldSelectors, error) {
 	for name := range own {
 		if !slices.Contains(FieldNames(), name) {
 			return nil, fmt.Errorf("fields: %q is not a field; the fields are %s", name, strings.Join(FieldNames(), ", "))
@@ -143,7 +152,7 @@ func compileFields(own map[string][]string) ([]fieldSelectors, error) {
 	for _, f := range fields {
 		fs := fieldSelectors{field: f}
 		for _, text := range own[f.name] {
-			s, err := parseSelector(text)
+			s, err := parseSelector(text, compile)
 			if err != nil {
 				return nil, fmt.Errorf("fields: %s: %w", f.name, err)
 			}
@@ -155,11 +164,14 @@ func compileFields(own map[string][]string) ([]fieldSelectors, error) {
 	return out, nil
 }
 
-// parseSelector reads attr:NAME, sys:NAME or body:/json/pointer (RFC 6901).
-func parseSelector(text string) (selector, error) {
+// selectorForms are what a selector may look like.
+const selectorForms = "write attr:NAME, sys:NAME, body:/json/pointer or jmespath:EXPRESSION"
+
+// parseSelector reads one selector; body pointers are those of RFC 6901.
+func parseSelector(text string, compile CompileExpression) (selector, error) {
 	form, arg, ok := strings.Cut(text, ":")
 	if !ok || arg == "" {
-		return selector{}, fmt.Errorf("selector %q: write attr:NAME, sys:NAME or body:/json/pointer", text)
+		return selector{}, fmt.Errorf("selector %q: %s", text, selectorForms)
 	}
 	switch form {
 	case "attr":
@@ -173,9 +185,16 @@ func parseSelector(text string) (selector, error) {
 		}
 		return selector{text: text, place: placeBody, paths: [][]string{path}}, nil
 	case "jmespath":
-		return selector{}, fmt.Errorf("selector %q: JMESPath is not supported yet; body:/json/pointer finds most values", text)
+		if compile == nil {
+			return selector{}, fmt.Errorf("selector %q: JMESPath is not available here; body:/json/pointer finds most values", text)
+		}
+		search, err := compile(arg)
+		if err != nil {
+			return selector{}, fmt.Errorf("selector %q: %w", text, err)
+		}
+		return selector{text: text, place: placeExpression, search: search}, nil
 	}
-	return selector{}, fmt.Errorf("selector %q: %q is not a form; write attr:NAME, sys:NAME or body:/json/pointer", text, form)
+	return selector{}, fmt.Errorf("selector %q: %q is not a form; %s", text, form, selectorForms)
 }
 
 // maxPointer bounds a pointer's depth: each level is read once more.
@@ -201,7 +220,7 @@ func pointer(s string) ([]string, error) {
 func (f field) builtIn() []selector {
 	var out []selector
 	if f.key != "" {
-		out = append(out, selector{text: "attr:" + contextAttribute, place: placeContext, name: f.key})
+		out = append(out, selector{text: "attr:" + contextAttribute, place: placeContext, path: []string{f.key}})
 	}
 	if f.attr != "" {
 		out = append(out,
@@ -210,8 +229,9 @@ func (f field) builtIn() []selector {
 				{"agent", f.key}, {"agent", f.attr}, append([]string{"agent"}, strings.Split(f.attr, ".")...),
 			}})
 	}
+	out = append(out, selector{place: placeTold})
 	for _, text := range f.known {
-		s, err := parseSelector(text)
+		s, err := parseSelector(text, nil)
 		if err != nil { // the table above is wrong: a programmer's mistake
 			panic(err)
 		}
@@ -220,6 +240,8 @@ func (f field) builtIn() []selector {
 			s.place = placeCloudEvent
 		case selectorFairGroup:
 			s.place = placeFairGroup
+		case selectorDatadog:
+			s.place = placeDatadog
 		}
 		out = append(out, s)
 	}

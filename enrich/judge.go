@@ -140,7 +140,7 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 		j.RecheckAt = recheckUnavailable(now, f.control.LastSeen)
 	}
 	j.Context.Reason = e.reason(f, k, j)
-	j.Context.Restriction = restriction(f, j)
+	j.Context.Restriction = e.restriction(f, j)
 	j.Context.Name = contextName(recordOf(s), j.Context)
 	return j
 }

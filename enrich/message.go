@@ -1,6 +1,8 @@
 package enrich
 
 import (
+	"cmp"
+
 	"github.com/dlqbridge/dlqbridge"
 )
 
@@ -9,7 +11,7 @@ const messageStore = "message"
 
 // testify is what the letter itself says, as one store among others.
 func testify(a dlqbridge.Arrival) dlqbridge.Testimony {
-	t := dlqbridge.Testimony{Store: messageStore, TraceID: traceID(a.Trace)}
+	t := dlqbridge.Testimony{Store: messageStore, TraceID: traceID(cmp.Or(a.TraceRef, a.Trace))}
 	if a.Effect != "" {
 		t.Findings = []dlqbridge.Finding{{
 			Store: messageStore, Step: dlqbridge.AllSteps, Run: runOf(a), State: dlqbridge.Effect(a.Effect),

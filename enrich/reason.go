@@ -78,7 +78,7 @@ func (e *Enricher) unknownReason(f *facts, k known, j Judgement) string {
 }
 
 // restriction is what forbids more than the decision says; empty is nothing.
-func restriction(f *facts, j Judgement) string {
+func (e *Enricher) restriction(f *facts, j Judgement) string {
 	var out []string
 	if j.Policy.SecondPerson {
 		out = append(out, "two different authenticated people must approve")
@@ -89,6 +89,15 @@ func restriction(f *facts, j Judgement) string {
 	if f.newest().Task.TaskID == "" {
 		out = append(out, "has no task id: never sent by policy")
 	}
+	if f.control.Source == "" && e.route.Source == "" && f.newest().Source == "" {
+		out = append(out, sourceless(f.newest()))
+	}
+	if w := payloadWarning(f.newest()); w != "" {
+		out = append(out, w)
+	}
+	if t := j.Context.Task; t.Attempts != nil && t.MaxAttempts != nil && *t.Attempts >= *t.MaxAttempts {
+		out = append(out, fmt.Sprintf("has used %d of its %d attempts: a worker may refuse it", *t.Attempts, *t.MaxAttempts))
+	}
 	if j.Conflict {
 		out = append(out, "letters differ: not sent while they do")
 	}
@@ -96,6 +105,21 @@ func restriction(f *facts, j Judgement) string {
 		out = append(out, "redrive budget used up: never authorised by policy")
 	}
 	return strings.Join(out, "; ")
+}
+
+// sourceless says why a letter has no queue to go back to, and what to do: a
+// plain redrive of it is refused (target_missing).
+func sourceless(a dlqbridge.Arrival) string {
+	const refused = "has no queue to go back to, so a redrive is refused (target_missing): "
+	switch a.Facts[factOrigin] {
+	case "lambda-async", "lambda-destination":
+		return refused + "it was an asynchronous invocation of a function; invoke it with the same event, or name a source_queue on the route"
+	case "eventbridge-rule", "eventbridge-scheduler", "eventbridge-bus":
+		return refused + "EventBridge delivered it to a target; put the event again, or name a source_queue on the route"
+	case "sns-subscription":
+		return refused + "SNS delivered it to a subscription; name the subscribed queue as source_queue on the route"
+	}
+	return refused + "name a source_queue on the route"
 }
 
 func failedWith(f dlqbridge.Failure) string {

@@ -12,7 +12,8 @@ import (
 // version.
 func Signature(t dlqbridge.Task, f dlqbridge.Failure) string {
 	what := "code:" + strings.ToLower(strings.TrimSpace(f.Code))
-	if f.Code == "" {
+	// Lambda's 200 says that the function was called, not how it failed.
+	if f.Code == "" || f.Code == "200" {
 		what = "message:" + normalMessage(f.Message)
 	}
 	return "sg_" + dlqbridge.Fingerprint(t.TaskType, f.Step, f.Dependency, what, t.Versions.Workflow)

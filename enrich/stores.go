@@ -246,10 +246,13 @@ func firstTime(a, b time.Time) time.Time {
 	return a
 }
 
-// traceID takes the trace id out of a W3C traceparent or an X-Ray header.
+// traceID takes the trace id out of a W3C traceparent, a Datadog id or an X-Ray header.
 func traceID(header string) string {
 	if parts := strings.Split(header, "-"); len(parts) == 4 && len(parts[1]) == 32 {
 		return parts[1]
+	}
+	if id, ok := strings.CutPrefix(header, datadogTrace); ok {
+		return id
 	}
 	for part := range strings.SplitSeq(header, ";") {
 		if root, ok := strings.CutPrefix(strings.TrimSpace(part), "Root="); ok {

@@ -1,6 +1,7 @@
 package enrich
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -244,7 +245,7 @@ func Show(c dlqbridge.Case) Document {
 	header := ""
 	if a := c.Arrival(k.Newest); a != nil {
 		d.Payload.SHA256, d.Payload.Bytes = orNull(a.PayloadSHA256), a.PayloadBytes
-		header = a.Trace
+		header = cmp.Or(a.TraceRef, a.Trace)
 	}
 	d.Trace = DocumentTrace{ID: orNull(x.TraceID), Header: orNull(header)}
 	for _, a := range x.Artifacts {
