@@ -95,6 +95,8 @@ func (r *Reconciler) meaning(ctx, bounded context.Context, err error) error {
 	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
 	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
 	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return errors.New("no answer within the time for all questions")
 	case ctx.Err() != nil:
 		return errors.New("stopped before it answered")
 	case bounded.Err() != nil || errors.Is(err, context.DeadlineExceeded):

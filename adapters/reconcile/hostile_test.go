@@ -138,6 +138,33 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// One object that is slow does not cost the answers about the others.
+func TestASlowObjectAmongOthers(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/slow") {
+			<-r.Context().Done()
+			return
+		}
+		fmt.Fprint(w, `{"status":"succeeded"}`)
+	}))
+	defer s.Close()
+	o := payments(s.URL)
+	o.Timeout = 30 * time.Second
+	r := open(t, o)
+	r.handBack = time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Second)
+	defer cancel()
+	got := r.Ask(ctx, []dlqbridge.Question{question("a"), question("slow"), question("b")})
+	if got[1].Unavailable != "no answer within the time for all questions" || ctx.Err() != nil {
+		t.Errorf("got %+v, %v", got[1], ctx.Err())
+	}
+	for _, i := range []int{0, 2} {
+		if len(got[i].Findings) != 1 || got[i].Findings[0].State != dlqbridge.EffectConfirmed {
+			t.Errorf("got %+v", got[i])
+		}
+	}
+}
+
 // What comes over the line need not be HTTP, nor end.
 func TestBrokenServers(t *testing.T) {
 	for name, tt := range map[string]struct{ says, want string }{

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/dlqbridge/dlqbridge"
 )
@@ -27,6 +28,8 @@ type Reconciler struct {
 	// printing a struct prints its fields and secrets are among them.
 	headers func() http.Header
 	advice  []string
+	// handBack is how long before the asker's deadline Ask answers.
+	handBack time.Duration
 }
 
 var _ dlqbridge.Store = (*Reconciler)(nil)
@@ -36,7 +39,7 @@ func New(o Options) (*Reconciler, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	r := &Reconciler{o: o}
+	r := &Reconciler{o: o, handBack: handBack}
 	if err := r.compile(); err != nil {
 		return nil, fmt.Errorf("reconciler %s: %w", o.Name, err)
 	}
@@ -114,9 +117,20 @@ func (r *Reconciler) Close() { r.client.CloseIdleConnections() }
 // once.
 type ask struct{ url, body string }
 
+// handBack leaves time to hand back what was answered: an asker takes nothing
+// from a store that answers after its deadline, so one slow object would cost
+// the answers about all others.
+const handBack = 250 * time.Millisecond
+
 // Ask implements dlqbridge.Store: one call per different question, Parallel at
-// a time and within the budget.
+// a time and within the budget. It answers a moment before ctx's deadline, with
+// what is still open as unavailable.
 func (r *Reconciler) Ask(ctx context.Context, questions []dlqbridge.Question) []dlqbridge.Testimony {
+	if deadline, ok := ctx.Deadline(); ok {
+		earlier, cancel := context.WithDeadline(ctx, deadline.Add(-r.handBack))
+		defer cancel()
+		ctx = earlier
+	}
 	out := make([]dlqbridge.Testimony, len(questions))
 	same := map[ask][]int{}
 	var order []ask
