@@ -12,9 +12,11 @@
 //     happened until the delay ago, and nothing is said while the task's last
 //     activity is younger than that or unknown. Otherwise it is "nothing found",
 //     which proves nothing.
-//   - An answer that an unknown selector matches ("pending"), or done and
-//     not_done at once: a doubt as of now, which only a later look ends.
-//   - Any other answer is a doubt about no step in particular.
+//   - An answer that an unknown selector matches ("pending"): a doubt as of now,
+//     which only a later look ends.
+//   - Done and not_done at once: a doubt about the step. Any other answer: a
+//     doubt about no step in particular. Both speak for the task's last activity,
+//     so that a person who looked since can end them.
 //   - A refusal, a server error, a throttle, a lost connection, a used-up budget,
 //     a key that cannot be asked for: unavailable, never an absence.
 //

@@ -232,10 +232,10 @@ func (r *Reconciler) testify(q dlqbridge.Question, a answer) dlqbridge.Testimony
 		f.State, f.Receipt = dlqbridge.EffectConfirmed, r.receiptIn(body)
 	case saysNotDone:
 		f = r.absent(f, q, evidence)
-	case saysPending:
+	case saysPending: // a sign of life as of now, whoever looked before
 		f.Detail = "the system itself does not know yet: " + evidence
 	case saysBoth:
-		f.Detail = "done and not done at once: " + evidence
+		f.AsOf, f.Detail = lastSign(q), "done and not done at once: "+evidence
 	case saysNothing:
 		if why := asOwn(a.status); why != "" {
 			return r.unavailable(why)
@@ -249,8 +249,17 @@ func (r *Reconciler) testify(q dlqbridge.Question, a answer) dlqbridge.Testimony
 // look. It names no step, since it does not say that one began, and a person who
 // looked after the task was last worked on can end it.
 func doubtful(f dlqbridge.Finding, q dlqbridge.Question, detail string) dlqbridge.Finding {
-	f.Step, f.Run, f.AsOf, f.Detail = dlqbridge.AllSteps, "", q.LastActivity, detail
+	f.Step, f.Run, f.AsOf, f.Detail = dlqbridge.AllSteps, "", lastSign(q), detail
 	return f
+}
+
+// lastSign is what a doubt speaks for that is about the answer and not about
+// the task: spoken for each new now, no person's word could end it.
+func lastSign(q dlqbridge.Question) time.Time {
+	if q.LastActivity.IsZero() {
+		return q.Now
+	}
+	return q.LastActivity
 }
 
 // absent is what "not done" proves. The system shows everything that was done
