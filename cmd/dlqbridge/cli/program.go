@@ -25,6 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
+	"github.com/dlqbridge/dlqbridge/adapters/gcppubsub"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
 )
@@ -49,6 +50,9 @@ type Program struct {
 	// AWS makes the SDK's configuration; nil is the SDK's own chain over
 	// environment, shared files and instance roles.
 	AWS func(ctx context.Context) (aws.Config, error)
+	// PubSub connects to Google Pub/Sub when a route needs it; nil is by the
+	// default credentials, or PUBSUB_EMULATOR_HOST.
+	PubSub func(ctx context.Context) (*gcppubsub.Client, error)
 	// Now is the clock.
 	Now func() time.Time
 	// User names the OS user, who is the actor where the cloud knows none.

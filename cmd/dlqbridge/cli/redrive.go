@@ -170,6 +170,9 @@ func printPlan(out *screen.Screen, p redrive.Plan) {
 	for _, j := range p.Jobs {
 		took := time.Duration(math.Ceil(float64(len(j.Members))/max(p.Rate.PerSecond(), 1e-9))) * time.Second
 		out.Printf("%s  %s at %s, about %s\n", screen.Styled{Style: screen.Bold, Text: j.Destination}, plural(len(j.Members), "record"), p.Rate.String(), took.String())
+		if len(j.Receivers) > 0 {
+			out.Printf("  received by %s\n", strings.Join(j.Receivers, ", "))
+		}
 		table := out.NewTable("  RECORD", "ACTION", "AUTHORISED")
 		for _, m := range j.Members {
 			by := "by this run"

@@ -50,10 +50,11 @@ letters in hand, and ends within half a minute. It never sends: that is
 				return err
 			}
 			log := s.log(c)
-			b, err := wire.New(wire.Options{Config: c, AWS: wire.CountCalls(cloud, metrics.Call), Now: s.p.Now, Log: log, Holder: s.holder()})
+			b, err := wire.New(wire.Options{Config: c, AWS: wire.CountCalls(cloud, metrics.Call), PubSub: wire.CountRPCs(s.p.PubSub, metrics.Call), Now: s.p.Now, Log: log, Holder: s.holder()})
 			if err != nil {
 				return err
 			}
+			s.closeAtEnd(cmd.Context(), b)
 			server := serve.New(serve.Options{Bridge: b, Metrics: metrics, Log: log, Listen: c.Listen, Listening: func(a net.Addr) {
 				if s.p.Listening != nil {
 					s.p.Listening(a)

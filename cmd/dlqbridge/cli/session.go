@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
@@ -112,12 +113,29 @@ func (s *session) open(ctx context.Context, flags map[string]string) (*wire.Brid
 	if err != nil {
 		return nil, err
 	}
-	b, err := wire.New(wire.Options{Config: c, AWS: cloud, Now: s.p.Now, Log: s.log(c), Holder: s.holder(), Progress: s.progress()})
+	b, err := wire.New(wire.Options{Config: c, AWS: cloud, PubSub: s.p.PubSub, Now: s.p.Now, Log: s.log(c), Holder: s.holder(), Progress: s.progress()})
 	if err != nil {
 		return nil, err
 	}
 	s.bridge = b
+	s.closeAtEnd(ctx, b)
 	return b, nil
+}
+
+// closeWithin bounds the end of what is open; what is not closed by then ends
+// with the process.
+const closeWithin = 5 * time.Second
+
+// closeAtEnd closes the bridge when the command is over, also one that was
+// stopped.
+func (s *session) closeAtEnd(ctx context.Context, b *wire.Bridge) {
+	s.ended = append(s.ended, func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
+		defer cancel()
+		if err := b.Close(bounded); err != nil {
+			b.Log.LogAttrs(bounded, slog.LevelWarn, "not closed in order", slog.String("error", err.Error()))
+		}
+	})
 }
 
 // aws is the SDK's configuration. Its keys are read anew when they have

@@ -58,7 +58,9 @@ type Payloads struct {
 // Route is a pair of a dead-letter place and the place to send work back to.
 type Route struct {
 	Name              string              `yaml:"name" doc:"Unique name: a-z, 0-9, - and _, at most 64 characters." pattern:"^[a-z0-9_-]{1,64}$" required:"true"`
-	SQS               *SQS                `yaml:"sqs" doc:"The route's queues on Amazon SQS." required:"true"`
+	SQS               *SQS                `yaml:"sqs" doc:"The route's queues on Amazon SQS. A route has exactly one of sqs, pubsub and url."`
+	PubSub            *PubSub             `yaml:"pubsub" doc:"The route's subscription and topics on Google Pub/Sub."`
+	URL               *URL                `yaml:"url" doc:"The route's places on any other broker, by URLs of the Go CDK (gocloud.dev/pubsub). Weaker: acknowledgements are made in the background and not confirmed, so a failed one shows later and its letter comes again; nothing can extend the time in hand; there are no message ids and no counts."`
 	Effects           Effects             `yaml:"effects" doc:"What the tasks may change outside; mutating declares nothing."`
 	IdempotencyWindow Duration            `yaml:"idempotency_window" doc:"With effects idempotent: how long every mutating tool honours its idempotency key."`
 	Kit               bool                `yaml:"kit" doc:"The workers use the kit, which refuses a second run of one redrive number."`
@@ -69,13 +71,7 @@ type Route struct {
 	Stores            []string            `yaml:"stores" doc:"Where agent context comes from, asked in this order." enum:"message,ledger"`
 	LedgerPrefix      string              `yaml:"ledger_prefix" doc:"Put before the task id in the ledger, where several routes share a table."`
 	Fields            map[string][]string `yaml:"fields" doc:"Selectors per field, before the well-known spellings: attr:NAME, sys:NAME or body:/json/pointer."`
-	Pollers           int                 `yaml:"pollers" doc:"How many receive loops read the dead-letter queue."`
-}
-
-// SQS names the queues of a route, by name, URL or ARN.
-type SQS struct {
-	DeadLetterQueue string `yaml:"dead_letter_queue" doc:"The dead-letter queue, by name, URL or ARN." required:"true"`
-	SourceQueue     string `yaml:"source_queue" doc:"Where work goes back to, by name, URL or ARN; without it each letter's own source ARN decides."`
+	Pollers           int                 `yaml:"pollers" doc:"How many receive loops read the dead-letter place."`
 }
 
 // Cause is how one cause of failure is handled.
@@ -152,7 +148,7 @@ func Default() Config {
 	return c
 }
 
-// defaultRoute is a route that says only its name and queues.
+// defaultRoute is a route that says only its name and places.
 func defaultRoute() Route {
 	return Route{
 		Effects: Effects(dlqbridge.EffectsMutating), Outcome: OutcomeEvidence, MaxRun: Duration(defaultMaxRun),

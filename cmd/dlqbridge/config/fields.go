@@ -138,10 +138,9 @@ var later = map[string]map[string]string{
 		"vault": "a vault is not in this version: payloads are kept in the payload table",
 	},
 	"routes[]": {
-		"pubsub":                "Pub/Sub is not in this version: a route reads an SQS dead-letter queue",
 		"compensate_to":         "compensation is not in this version: records that need it wait for a person",
 		"compensate_idempotent": "compensation is not in this version: records that need it wait for a person",
-		"fan_out":               "fan-out belongs to Pub/Sub, which is not in this version",
+		"fan_out":               "fan-out is a matter of Pub/Sub: write it inside pubsub",
 		"auto_cancel_expired":   "closing expired records by policy is not in this version: use `dlqbridge triage cancel-expired`",
 		"classify":              "classification rules are not in this version: the built-in rules and what worker or ledger state name the cause",
 		"observe_for":           "the observation window is one for all routes: redrive.observe_for",

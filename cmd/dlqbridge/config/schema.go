@@ -44,10 +44,15 @@ func schemaOf(v reflect.Value) map[string]any {
 		return mapSchema(v)
 	case reflect.Slice:
 		item := reflect.New(v.Type().Elem()).Elem()
-		if r, ok := reflect.TypeAssert[*Route](item.Addr()); ok {
+		r, isRoute := reflect.TypeAssert[*Route](item.Addr())
+		if isRoute {
 			*r = defaultRoute()
 		}
-		return map[string]any{"type": "array", "items": schemaOf(item)}
+		one := schemaOf(item)
+		if isRoute {
+			one["oneOf"] = oneKind()
+		}
+		return map[string]any{"type": "array", "items": one}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean", "default": v.Bool()}
 	case reflect.Int:
@@ -61,6 +66,15 @@ func schemaOf(v reflect.Value) map[string]any {
 		}
 		return out
 	}
+}
+
+// oneKind says that a route has exactly one kind of places.
+func oneKind() []any {
+	var out []any
+	for _, kind := range routeKinds {
+		out = append(out, map[string]any{"required": []string{kind}})
+	}
+	return out
 }
 
 func textSchema(v reflect.Value, t text) map[string]any {

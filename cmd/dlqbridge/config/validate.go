@@ -6,6 +6,7 @@ import (
 	"net"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,9 +18,6 @@ import (
 var (
 	tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
 	tableARN  = regexp.MustCompile(`^arn:[a-z-]+:dynamodb:[a-z0-9-]+:\d{12}:table/[a-zA-Z0-9_.-]{3,255}$`)
-	queueName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,80}$|^[a-zA-Z0-9_-]{1,75}\.fifo$`)
-	queueURL  = regexp.MustCompile(`^https?://[^/\s@]+/\d{12}/([a-zA-Z0-9_-]{1,80}|[a-zA-Z0-9_-]{1,75}\.fifo)$`)
-	queueARN  = regexp.MustCompile(`^arn:[a-z-]+:sqs:[a-z0-9-]+:\d{12}:([a-zA-Z0-9_-]{1,80}|[a-zA-Z0-9_-]{1,75}\.fifo)$`)
 	pointer   = regexp.MustCompile(`^(/([^~]|~[01])*)*$`)
 )
 
@@ -85,14 +83,22 @@ func validateRoutes(d *decoder, routes []Route) {
 		} else {
 			names[r.Name] = i
 		}
-		if r.SQS == nil || r.SQS.DeadLetterQueue == "" {
+		field, place := deadLetterPlace(r)
+		if place == "" {
 			continue
 		}
-		if first, twice := places[r.SQS.DeadLetterQueue]; twice {
-			d.reportAt(path+".sqs.dead_letter_queue", fmt.Sprintf("%q is read by routes[%d] already", r.SQS.DeadLetterQueue, first),
-				"for a shared dead-letter queue keep one route and leave source_queue out: each letter's own source ARN decides")
+		if first, twice := places[place]; twice {
+			hint := "keep one route for it"
+			if r.SQS != nil {
+				hint = "for a shared dead-letter queue keep one route and leave source_queue out: each letter's own source ARN decides"
+			}
+			what := strconv.Quote(place)
+			if r.URL != nil {
+				what = "it" // a URL may hold a password
+			}
+			d.reportAt(path+"."+field, fmt.Sprintf("%s is read by routes[%d] already", what, first), hint)
 		} else {
-			places[r.SQS.DeadLetterQueue] = i
+			places[place] = i
 		}
 	}
 }
@@ -106,7 +112,7 @@ func validateRoute(d *decoder, path string, r Route) {
 	case !routeName.MatchString(r.Name):
 		d.reportAt(path+".name", fmt.Sprintf("%q is no route name", r.Name), "write 1 to 64 characters of a-z, 0-9, - and _")
 	}
-	validateQueues(d, path, r.SQS)
+	validatePlaces(d, path, r)
 	switch idempotent := r.Effects == Effects(dlqbridge.EffectsIdempotent); {
 	case idempotent && r.IdempotencyWindow == 0:
 		d.reportAt(path+".idempotency_window", "missing", "effects: idempotent needs how long every mutating tool honours its key, such as 24h")
@@ -118,26 +124,6 @@ func validateRoute(d *decoder, path string, r Route) {
 	validateStores(d, path, r)
 	for _, name := range sortedKeys(r.Fields) {
 		validateField(d, path+".fields."+name, name, r.Fields[name])
-	}
-}
-
-func validateQueues(d *decoder, path string, q *SQS) {
-	if q == nil {
-		if _, written := d.at[path+".pubsub"]; !written && !d.reported(path+".pubsub") {
-			d.reportAt(path+".sqs", "missing", "name the queues: sqs: {dead_letter_queue: …, source_queue: …}")
-		}
-		return
-	}
-	if q.DeadLetterQueue == "" {
-		d.reportAt(path+".sqs.dead_letter_queue", "missing", "name the queue to read, by name, URL or ARN")
-	}
-	for _, one := range []struct{ key, queue string }{{"dead_letter_queue", q.DeadLetterQueue}, {"source_queue", q.SourceQueue}} {
-		if one.queue != "" && !queueName.MatchString(one.queue) && !queueURL.MatchString(one.queue) && !queueARN.MatchString(one.queue) {
-			d.reportAt(path+".sqs."+one.key, fmt.Sprintf("%q is no queue", one.queue), "write a name of up to 80 letters, digits, - and _ (.fifo at the end of a FIFO queue's), a URL or an ARN")
-		}
-	}
-	if q.DeadLetterQueue != "" && q.DeadLetterQueue == q.SourceQueue {
-		d.reportAt(path+".sqs.source_queue", "is the dead-letter queue itself", "name the queue that the workers read")
 	}
 }
 

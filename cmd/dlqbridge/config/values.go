@@ -32,6 +32,7 @@ var (
 	_ text = (*Observe)(nil)
 	_ text = (*Effects)(nil)
 	_ text = (*Outcome)(nil)
+	_ text = (*FanOut)(nil)
 	_ text = (*LogFormat)(nil)
 	_ text = (*LogLevel)(nil)
 )

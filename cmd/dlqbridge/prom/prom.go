@@ -66,7 +66,7 @@ var Loops = []string{"intake", "observe", "survey", "sweep"}
 
 // Services and CallResults are the labels of provider calls.
 var (
-	Services    = []string{"SQS", "DynamoDB", "STS"}
+	Services    = []string{"SQS", "DynamoDB", "STS", "PubSub"}
 	CallResults = []string{"ok", "throttled", "failed"}
 )
 

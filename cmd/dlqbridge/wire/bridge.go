@@ -8,6 +8,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"github.com/dlqbridge/dlqbridge/adapters/awsdynamodb"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr"
 	"github.com/dlqbridge/dlqbridge/adapters/awssqs"
+	"github.com/dlqbridge/dlqbridge/adapters/gcppubsub"
 	"github.com/dlqbridge/dlqbridge/adapters/ledger"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/enrich"
@@ -43,14 +45,17 @@ type Options struct {
 	AWS    aws.Config
 	Now    func() time.Time
 	Log    *slog.Logger
+	// PubSub connects to Google Pub/Sub, when a route needs it; nil goes by the
+	// default credentials, or PUBSUB_EMULATOR_HOST.
+	PubSub func(ctx context.Context) (*gcppubsub.Client, error)
 	// Holder names this process to people who wait for its lease.
 	Holder string
 	// Progress is called while a job runs; nil is fine.
 	Progress func(redrive.Progress)
 }
 
-// Bridge is the whole program wired to one cloud. Its methods may be called
-// concurrently.
+// Bridge is the whole program wired to its clouds. Its methods may be called
+// concurrently. Close it at the end.
 type Bridge struct {
 	Config config.Config
 	Store  *awsdynamodb.Store
@@ -65,9 +70,14 @@ type Bridge struct {
 	progress func(redrive.Progress)
 	judges   map[string]*enrich.Enricher
 
+	connect    func(ctx context.Context) (*gcppubsub.Client, error)
+	connecting sync.Mutex
+	google     *gcppubsub.Client // nil until a route needs it
+
 	mu           sync.Mutex
-	destinations map[string]*awssqs.Destination // by URN
-	sources      map[string]string              // route → URN of its configured source
+	destinations map[string]dlqbridge.Destination // by name or URN
+	sources      map[string]source                // by route
+	closers      []func(context.Context) error
 }
 
 // New wires a Bridge.
@@ -85,7 +95,10 @@ func New(o Options) (*Bridge, error) {
 	b := &Bridge{
 		Config: o.Config, Store: store, tables: tables, DynamoDB: dynamodb.NewFromConfig(o.AWS), SQS: sqs.NewFromConfig(o.AWS), Log: o.Log, Now: o.Now,
 		holder: o.Holder, progress: o.Progress,
-		judges: map[string]*enrich.Enricher{}, destinations: map[string]*awssqs.Destination{}, sources: map[string]string{},
+		judges: map[string]*enrich.Enricher{}, destinations: map[string]dlqbridge.Destination{}, sources: map[string]source{}, connect: o.PubSub,
+	}
+	if b.connect == nil {
+		b.connect = func(ctx context.Context) (*gcppubsub.Client, error) { return gcppubsub.NewClient(ctx) }
 	}
 	reader, err := b.ledger()
 	if err != nil {
@@ -93,7 +106,7 @@ func New(o Options) (*Bridge, error) {
 	}
 	for _, r := range o.Config.Routes {
 		// To judge a stored record again, the route's places are not needed.
-		if b.judges[r.Name], err = enrich.New(b.enrichRoute(r, r.SQS.DeadLetterQueue, r.SQS.SourceQueue, reader)); err != nil {
+		if b.judges[r.Name], err = enrich.New(b.enrichRoute(r, r.DeadLetterPlace(), "", reader)); err != nil {
 			return nil, err
 		}
 	}
@@ -124,49 +137,25 @@ func (b *Bridge) Queue(queue string) awssqs.Options {
 	return awssqs.Options{Client: b.SQS, Queue: queue, Now: b.Now}
 }
 
-// Destination opens where work is sent to, once per process.
-func (b *Bridge) Destination(ctx context.Context, queue string) (*awssqs.Destination, error) {
-	b.mu.Lock()
-	d, ok := b.destinations[queue]
-	b.mu.Unlock()
-	if ok {
-		return d, nil
-	}
-	d, err := awssqs.OpenDestination(ctx, b.Queue(queue))
-	if err != nil {
-		return nil, err
-	}
+// onClose keeps how something that was opened is closed.
+func (b *Bridge) onClose(end func(context.Context) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.destinations[queue] = d
-	return d, nil
+	b.closers = append(b.closers, end)
 }
 
-// Source is the URN of a route's configured source; empty where each letter's
-// own source decides.
-func (b *Bridge) Source(ctx context.Context, r config.Route) (string, error) {
-	if r.SQS.SourceQueue == "" {
-		return "", nil
-	}
+// Close ends what was opened, the last first: places before the connections
+// that they stand on. Letters in hand must be finished by then.
+func (b *Bridge) Close(ctx context.Context) error {
 	b.mu.Lock()
-	urn, ok := b.sources[r.Name]
+	closers := b.closers
+	b.closers = nil
 	b.mu.Unlock()
-	if ok {
-		return urn, nil
+	var errs []error
+	for _, end := range slices.Backward(closers) {
+		errs = append(errs, end(ctx))
 	}
-	d, err := b.Destination(ctx, r.SQS.SourceQueue)
-	if err != nil {
-		return "", fmt.Errorf("route %s: source queue %s: %w", r.Name, r.SQS.SourceQueue, err)
-	}
-	facts, err := d.Facts(ctx)
-	if err != nil {
-		return "", fmt.Errorf("route %s: source queue %s: %w", r.Name, r.SQS.SourceQueue, err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.sources[r.Name] = facts.URN
-	b.destinations[facts.URN] = d
-	return facts.URN, nil
+	return errors.Join(errs...)
 }
 
 // Auto is the observation window that auto chooses for a destination.

@@ -3,13 +3,19 @@ package wire
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/smithy-go/middleware"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/gcppubsub"
 )
 
 // CountCalls returns a configuration whose clients report each attempt of each
@@ -35,4 +41,33 @@ func CountCalls(c aws.Config, count func(service, result string)) aws.Config {
 		}), middleware.Before)
 	})
 	return c
+}
+
+// CountRPCs is CountCalls for Pub/Sub. A connection that somebody else makes is
+// not counted.
+func CountRPCs(connect func(context.Context) (*gcppubsub.Client, error), count func(service, result string)) func(context.Context) (*gcppubsub.Client, error) {
+	if connect != nil {
+		return connect
+	}
+	return func(ctx context.Context) (*gcppubsub.Client, error) {
+		return gcppubsub.NewClient(ctx, option.WithGRPCDialOption(grpc.WithChainUnaryInterceptor(func(
+			ctx context.Context, method string, in, out any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+		) error {
+			err := invoke(ctx, method, in, out, conn, options...)
+			result := "failed"
+			switch status.Code(err) {
+			case codes.OK, codes.NotFound, codes.AlreadyExists:
+				result = "ok"
+			case codes.ResourceExhausted:
+				result = "throttled"
+			case codes.DeadlineExceeded, codes.Canceled:
+				if strings.HasSuffix(method, "/Pull") {
+					result = "ok" // a pull is ended by us when its wait is over
+				}
+			default:
+			}
+			count("PubSub", result)
+			return err
+		})))
+	}
 }

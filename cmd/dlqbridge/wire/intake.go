@@ -2,19 +2,18 @@ package wire
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/dlqbridge/dlqbridge/adapters/awssqs"
+	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/enrich"
 )
 
-// Intake opens a route's queues and makes the intake that reads them. A queue
+// Intake opens a route's places and makes the intake that reads them. A place
 // that is missing or may not be read is named before anything is received.
-func (b *Bridge) Intake(ctx context.Context, r config.Route, observer enrich.Observer) (*enrich.Intake, *awssqs.DeadLetters, error) {
-	letters, err := awssqs.Open(ctx, b.Queue(r.SQS.DeadLetterQueue))
+func (b *Bridge) Intake(ctx context.Context, r config.Route, observer enrich.Observer) (*enrich.Intake, dlqbridge.DeadLetters, error) {
+	letters, err := b.Letters(ctx, r)
 	if err != nil {
-		return nil, nil, fmt.Errorf("route %s: dead-letter queue %s: %w", r.Name, r.SQS.DeadLetterQueue, err)
+		return nil, nil, err
 	}
 	source, err := b.Source(ctx, r)
 	if err != nil {

@@ -36,16 +36,27 @@ func (b *Bridge) ResolveSources(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			b.Log.LogAttrs(ctx, slog.LevelWarn, "source queue cannot be opened", slog.String("route", r.Name), slog.String("error", err.Error()))
+			b.Log.LogAttrs(ctx, slog.LevelWarn, "source cannot be opened", slog.String("route", r.Name), slog.String("error", err.Error()))
 			b.assumeSource(ctx, r)
 		}
 	}
 	return nil
 }
 
-// assumeSource notes the URN that a route's missing source would have: beside
-// its dead-letter queue, which SQS demands to be in the same account and region.
+// assumeSource notes the source that a route would have if it were there. A
+// queue stands beside its dead-letter queue, which SQS demands to be in the same
+// account and region.
 func (b *Bridge) assumeSource(ctx context.Context, r config.Route) {
+	if r.SQS == nil {
+		assumed := source{urn: r.Target()}
+		if r.PubSub != nil {
+			assumed = assumedSources(*r.PubSub)
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.sources[r.Name] = assumed
+		return
+	}
 	urn := r.SQS.SourceQueue
 	if !strings.HasPrefix(urn, "arn:") {
 		dead, err := awssqs.Open(ctx, b.Queue(r.SQS.DeadLetterQueue))
@@ -57,7 +68,7 @@ func (b *Bridge) assumeSource(ctx context.Context, r config.Route) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.sources[r.Name] = urn
+	b.sources[r.Name] = source{urn: urn}
 }
 
 func (b *Bridge) redriveRoute(name string) (redrive.Route, bool) {
@@ -66,33 +77,55 @@ func (b *Bridge) redriveRoute(name string) (redrive.Route, bool) {
 		return redrive.Route{}, false
 	}
 	b.mu.Lock()
-	source, resolved := b.sources[name]
+	from, resolved := b.sources[name]
 	b.mu.Unlock()
-	if !resolved {
-		source = r.SQS.SourceQueue
+	if !resolved && r.SQS != nil {
+		from.urn = r.SQS.SourceQueue
 	}
-	return redrive.Route{
-		Name: name, Source: source, Kit: r.Kit, Absence: r.Outcome == config.OutcomeAbsence, ObserveFor: time.Duration(b.Config.Redrive.ObserveFor),
-	}, true
+	out := redrive.Route{
+		Name: name, Source: from.urn, Kit: r.Kit, Absence: r.Outcome == config.OutcomeAbsence, ObserveFor: time.Duration(b.Config.Redrive.ObserveFor),
+	}
+	if r.PubSub != nil {
+		out.Target, out.Sources = r.Target(), from.all
+		// Whoever names a topic for what goes back has chosen who reads it.
+		out.FanOut = r.PubSub.FanOut == config.FanOutAccept || r.PubSub.RedriveTopic != ""
+	}
+	return out, true
 }
 
 // openDestination opens where a job sends to, and refuses an observation that
 // would end before the source itself gives a message up.
-func (b *Bridge) openDestination(ctx context.Context, _, urn string) (dlqbridge.Destination, error) {
-	d, err := b.Destination(ctx, urn)
+func (b *Bridge) openDestination(ctx context.Context, route, urn string) (dlqbridge.Destination, error) {
+	d, err := b.destinationOf(ctx, route, urn)
 	if err != nil {
 		return nil, err
 	}
-	if window := time.Duration(b.Config.Redrive.ObserveFor); window > 0 {
-		facts, err := d.Facts(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if auto := Auto(facts); window < auto {
-			return nil, &WindowError{Destination: urn, Window: window, Auto: auto, Facts: facts}
-		}
+	if err := b.fits(ctx, d, urn); err != nil {
+		return nil, err
 	}
 	return d, nil
+}
+
+// CheckWindow says whether the observation window fits a destination: nil, or
+// a *WindowError among others.
+func (b *Bridge) CheckWindow(ctx context.Context, route, urn string) error {
+	_, err := b.openDestination(ctx, route, urn)
+	return err
+}
+
+func (b *Bridge) fits(ctx context.Context, d dlqbridge.Destination, urn string) error {
+	window := time.Duration(b.Config.Redrive.ObserveFor)
+	if window == 0 {
+		return nil
+	}
+	facts, err := d.Facts(ctx)
+	if err != nil {
+		return err
+	}
+	if auto := Auto(facts); window < auto {
+		return &WindowError{Destination: urn, Window: window, Auto: auto, Facts: facts}
+	}
+	return nil
 }
 
 // WindowError is an observation window that would end before the source itself
