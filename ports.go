@@ -255,6 +255,8 @@ type Testimony struct {
 	Runs         int
 	TraceID      string
 	Artifacts    []Artifact
+	// AskAgain is when the store may know more by itself; zero is never.
+	AskAgain time.Time
 	// Unavailable: the store could not be asked, and why; so it says nothing.
 	Unavailable string
 }
