@@ -16,11 +16,11 @@ import (
 // 2026-11-30). The keys are PK and SK, both strings.
 const (
 	keyHash, keyRange = "PK", "SK"
-	// chunkRange is the range key of each payload.
+	// The range key of each payload.
 	chunkRange = "CHUNK"
 	inDynamoDB = "DYNAMODB"
 	channelErr = "__error__"
-	// startNode is the pseudo-node that takes the graph's input.
+	// The pseudo-node that takes the graph's input.
 	startNode = "__start__"
 )
 

@@ -23,15 +23,15 @@ const DefaultName = "langgraph"
 
 // Bounds of what is read about one thread, each with its reason.
 const (
-	// maxNamespaces: each visit of a subgraph has a namespace of its own, and
+	// Each visit of a subgraph has a namespace of its own, and
 	// only the newest can be in doubt. What is left out stays unknown.
 	maxNamespaces = 20
-	// maxCheckpoints is how far back a checkpoint with its payload is looked for:
+	// How far back a checkpoint with its payload is looked for:
 	// a crash leaves one without.
 	maxCheckpoints = 10
-	// maxTasks is how many nodes of all namespaces are told.
+	// How many nodes of all namespaces are told.
 	maxTasks = 150
-	// maxHashKey is DynamoDB's bound, in bytes ("Quotas and limits in Amazon
+	// DynamoDB's bound, in bytes ("Quotas and limits in Amazon
 	// DynamoDB", read 2026-11-30).
 	maxHashKey = 2048
 )

@@ -7,6 +7,7 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"strings"
@@ -97,7 +98,7 @@ func (k keys) sum(v any) (string, error) {
 	}
 	if strings.ContainsRune(b.String(), '\uFFFD') || strings.Contains(b.String(), `\ufffd`) {
 		// What stood there is lost, and a key made from the rest is another one.
-		return "", fmt.Errorf("the selected value is not valid text")
+		return "", errors.New("the selected value is not valid text")
 	}
 	h := k.hash()
 	h.Write([]byte(b.String()))

@@ -62,7 +62,8 @@ func TestWhatTheKeyIsMadeFrom(t *testing.T) {
 	letter := dlqbridge.Payload{
 		Body: []byte(`{"order_id":7,"inner":"{\"id\":\"x\"}","b64":"eyJhIjoxfQ==","zip":"` + zipped + `"}`), GroupKey: "g1",
 		Attributes: []dlqbridge.Attribute{
-			{Name: "tenant", Type: "String", Value: []byte("acme")}, {Name: "raw", Type: "Binary", Value: []byte{1, 2}},
+			{Name: "tenant", Type: "String", Value: []byte("acme")},
+			{Name: "raw", Type: "Binary", Value: []byte{1, 2}},
 			{Name: dlqbridge.MarkName, Type: "String", Value: []byte("v1 …")},
 		},
 	}

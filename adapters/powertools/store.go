@@ -152,13 +152,13 @@ func New(o Options) (*Store, error) {
 func (o Options) check() error {
 	switch {
 	case o.Client == nil:
-		return errors.New("Client is required")
+		return errors.New("option Client is required")
 	case o.Table == "":
-		return errors.New("Table is required")
+		return errors.New("option Table is required")
 	case o.Runtime != Python && o.Runtime != TypeScript:
 		return fmt.Errorf("Runtime %q: must be %s or %s", o.Runtime, Python, TypeScript)
 	case o.Prefix == "":
-		return errors.New("Prefix is required: what stands before # in the table's keys")
+		return errors.New("option Prefix is required: what stands before # in the table's keys")
 	case o.Input != InputRecord && o.Input != InputEvent && o.Input != InputBody:
 		return fmt.Errorf("Input %q: must be %s, %s or %s", o.Input, InputRecord, InputEvent, InputBody)
 	case o.EventKeyJMESPath == "" && o.Input != InputBody:

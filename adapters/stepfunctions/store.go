@@ -31,8 +31,8 @@ const (
 	// DefaultRecheck is when a RUNNING execution is looked at again. Standard
 	// executions may take a year, so no end can be named.
 	DefaultRecheck = 15 * time.Minute
-	// pageSize is the most that GetExecutionHistory returns at once, and maxEvents
-	// the most that a history holds ("Step Functions service quotas", read
+	// The most that GetExecutionHistory returns at once, and the most that a
+	// history holds ("Step Functions service quotas", read
 	// 2026-11-30).
 	pageSize  = 1000
 	maxEvents = 25000

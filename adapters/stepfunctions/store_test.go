@@ -1,7 +1,6 @@
 package stepfunctions_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -103,7 +102,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		fmt.Fprintf(w, `{"__type":"com.amazonaws.swf.service.v2.model#%s","message":"refused"}`, code)
 	case operation == "DescribeExecution":
-		w.Write(f.execution.Describe)
+		_, _ = w.Write(f.execution.Describe)
 	case in.IncludeExecutionData == nil || *in.IncludeExecutionData || in.MaxResults != 1000:
 		http.Error(w, "reads more or less than it should", http.StatusInternalServerError)
 	default:
@@ -114,7 +113,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			page["nextToken"] = strconv.Itoa(to)
 		}
 		text, _ := json.Marshal(page)
-		w.Write(bytes.TrimSpace(text))
+		_, _ = w.Write(text)
 	}
 }
 

@@ -93,15 +93,15 @@ var placeholders = []string{"{taskId}", "{runId}", "{idempotencyKey}", "{tenant}
 func (o Options) check() error {
 	switch {
 	case o.Client == nil:
-		return errors.New("Client is required")
+		return errors.New("option Client is required")
 	case o.Name == "":
-		return errors.New("Name is required")
+		return errors.New("option Name is required")
 	case o.Table == "":
-		return errors.New("Table is required")
+		return errors.New("option Table is required")
 	case o.Fields.Status == "":
 		return errors.New("Fields.Status is required")
 	case len(o.Confirmed) == 0 && len(o.None.Status) == 0:
-		return errors.New("Confirmed and None.Status are both empty, so the table could prove nothing")
+		return errors.New("options Confirmed and None.Status are both empty, so the table could prove nothing")
 	case o.ConfirmedNeedsReceipt && o.Fields.Receipt == "":
 		return errors.New("Fields.Receipt is required with ConfirmedNeedsReceipt")
 	}

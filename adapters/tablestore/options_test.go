@@ -38,7 +38,7 @@ func TestDeclarationsThatCannotWorkAreRefusedByName(t *testing.T) {
 		{"Fields.Status: \"state\" is no selector", func(o *tablestore.Options) { o.Fields.Status = "state" }},
 		{"Fields.Receipt: \"item:result\": a pointer begins with /", func(o *tablestore.Options) { o.Fields.Receipt = "item:result" }},
 		{"Fields.Code", func(o *tablestore.Options) { o.Fields.Code = "jmespath:a b" }},
-		{"Fields.Run: \"body:/x\": selectors begin with", func(o *tablestore.Options) { o.Fields.Run = "body:/x" }},
+		{"Fields.Run: \"body:/x\": a selector is attr:NAME", func(o *tablestore.Options) { o.Fields.Run = "body:/x" }},
 	} {
 		_, err := tablestore.New(w.options(tc.change))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {

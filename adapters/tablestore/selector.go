@@ -50,7 +50,7 @@ func compile(text string) (selector, error) {
 			return v
 		}, nil
 	}
-	return nil, fmt.Errorf("%q: selectors begin with attr:, item: or jmespath:", text)
+	return nil, fmt.Errorf("%q: a selector is attr:NAME, item:/JSON/POINTER or jmespath:EXPRESSION", text)
 }
 
 // search keeps a panic of the library over an odd row to that row.

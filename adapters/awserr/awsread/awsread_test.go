@@ -24,8 +24,16 @@ func TestAFailureIsUnavailableForItsTaskOnly(t *testing.T) {
 	}
 	a := Asking{Store: "s", Place: "table x", Needs: "dynamodb:Query on table x", Refused: "is it the right one?", Parallel: 2}
 	questions := []dlqbridge.Question{
-		{TaskID: "fine"}, {TaskID: "throttled"}, {TaskID: "denied"}, {TaskID: "gone"}, {TaskID: "credentials"},
-		{TaskID: "invalid"}, {TaskID: "lost"}, {TaskID: "said"}, {TaskID: "odd"}, {TaskID: "panic"},
+		{TaskID: "fine"},
+		{TaskID: "throttled"},
+		{TaskID: "denied"},
+		{TaskID: "gone"},
+		{TaskID: "credentials"},
+		{TaskID: "invalid"},
+		{TaskID: "lost"},
+		{TaskID: "said"},
+		{TaskID: "odd"},
+		{TaskID: "panic"},
 	}
 	var got []string
 	for _, answer := range a.Ask(t.Context(), questions, func(_ context.Context, q dlqbridge.Question) (dlqbridge.Testimony, error) {
