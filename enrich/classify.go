@@ -10,8 +10,7 @@ import (
 	"github.com/dlqbridge/dlqbridge"
 )
 
-// rule names a cause, or not. The rules of one list are tried in order; a
-// route's own expressions will be rules before the built-in ones.
+// rule names a cause, or not. The rules of one list are tried in order.
 type rule struct {
 	name string
 	// cause returns the cause, the failure it was seen in (by position) and what
@@ -23,10 +22,15 @@ type rule struct {
 // source first.
 type clues struct {
 	corrected dlqbridge.Cause
-	failures  []heardFailure
+	// own is what the route's own rules say, with the rule that said it.
+	own      dlqbridge.Cause
+	ownRule  string
+	failures []heardFailure
 }
 
-// builtInRules is the order of CONTRACT section 6.
+// builtInRules is the order in which a cause is looked for: what a person said,
+// what is critical whoever else says otherwise, the route's own rules, what
+// worker or store stated, and last what codes and messages mean everywhere.
 var builtInRules = []rule{
 	{"person", func(c clues) (dlqbridge.Cause, int, string) { return c.corrected, 0, "" }},
 	{"critical", func(c clues) (dlqbridge.Cause, int, string) {
@@ -37,6 +41,7 @@ var builtInRules = []rule{
 		}
 		return "", 0, ""
 	}},
+	{"route", func(c clues) (dlqbridge.Cause, int, string) { return c.own, 0, c.ownRule }},
 	{"stated", func(c clues) (dlqbridge.Cause, int, string) {
 		for i, f := range c.failures {
 			if f.failure.Cause.Valid() {
@@ -65,8 +70,9 @@ var builtInRules = []rule{
 
 // classify names the cause and joins what is known of the failure: all fields
 // of the source that named it, and what others add where it is silent.
-func (e *Enricher) classify(f *facts, k known, findings []dlqbridge.Finding) dlqbridge.Failure {
+func (e *Enricher) classify(f *facts, k known, findings []dlqbridge.Finding, payload *dlqbridge.Payload) dlqbridge.Failure {
 	c := clues{corrected: f.cause, failures: telling(f, k)}
+	c.own, c.ownRule = e.ownRule(k.task, joined(c.failures, 0), payload)
 	cause, first, by := dlqbridge.CauseUnclassified, 0, "none"
 	for _, r := range e.rules {
 		if found, i, detail := r.cause(c); found != "" {
@@ -77,13 +83,7 @@ func (e *Enricher) classify(f *facts, k known, findings []dlqbridge.Finding) dlq
 			break
 		}
 	}
-	var out dlqbridge.Failure
-	if len(c.failures) > 0 {
-		out = c.failures[first].failure
-		for _, h := range c.failures {
-			out = fill(out, h.failure)
-		}
-	}
+	out := joined(c.failures, first)
 	out.Cause, out.Rule = cause, by
 	// A technical failure with a call in flight: nobody knows whether it worked.
 	// The technical error stays as detail. What a person said stands.
@@ -97,6 +97,18 @@ func (e *Enricher) classify(f *facts, k known, findings []dlqbridge.Finding) dlq
 		out.Retryable = &retryable
 	}
 	out.Attempts = nonNil(out.Attempts)
+	return out
+}
+
+// joined is the failure that stands first, with what the others add.
+func joined(failures []heardFailure, first int) dlqbridge.Failure {
+	var out dlqbridge.Failure
+	if len(failures) > 0 {
+		out = failures[first].failure
+		for _, h := range failures {
+			out = fill(out, h.failure)
+		}
+	}
 	return out
 }
 

@@ -115,3 +115,39 @@ func TestSignatureGroupsWhatIsTheSame(t *testing.T) {
 		seen[s] = true
 	}
 }
+
+// What the frameworks and clouds that agents run on call a failure.
+func TestBuiltInKnowledge(t *testing.T) {
+	for cause, codes := range map[dlqbridge.Cause][]string{
+		dlqbridge.CausePolicyLimit: {
+			"agents.exceptions.MaxTurnsExceeded", "langgraph.errors.GraphRecursionError", "GRAPH_RECURSION_LIMIT", "finish_reason_length", "insufficient_quota",
+		},
+		dlqbridge.CauseOutputContract: {
+			"ModelBehaviorError", "OutputGuardrailTripwireTriggered", "AI_NoSuchToolError", "AI_InvalidToolInputError", "AI_TypeValidationError",
+			"AI_NoObjectGeneratedError", "OUTPUT_PARSING_FAILURE", "ToolOutputGuardrailTripwireTriggered",
+		},
+		dlqbridge.CauseInvalidInput: {
+			"InputGuardrailTripwireTriggered", "AI_InvalidPromptError", "context_length_exceeded", "ValidationException", "INVALID_ARGUMENT", "NoSuchKey",
+			"request_too_large", "INVALID_JSON",
+		},
+		dlqbridge.CauseTimeout: {
+			"TIMEOUT_TYPE_START_TO_CLOSE", "States.Timeout", "Sandbox.Timedout", "DEADLINE_EXCEEDED", "openai.APITimeoutError", "504",
+		},
+		dlqbridge.CauseDependencyUnavailable: {
+			"overloaded_error", "rate_limit_error", "ThrottlingException", "ModelNotReadyException", "EventAgeExceeded", "CONNECTION_FAILURE", "UNAVAILABLE",
+			"RATE_LIMIT_EXCEEDED", "429", "503",
+		},
+		dlqbridge.CausePermission: {
+			"NO_PERMISSIONS", "AccessDeniedException", "IAM_PERMISSION_DENIED", "SERVICE_DISABLED", "API_KEY_INVALID", "AI_LoadAPIKeyError", "ExpiredToken", "401",
+		},
+		dlqbridge.CauseBusinessRule: {"ConditionalCheckFailedException", "FAILED_PRECONDITION", "card_declined", "409"},
+		// They say too little: somebody must look.
+		"": {"UserError", "AI_APICallError", "NO_RESOURCE", "SDK_CLIENT_ERROR", "States.TaskFailed", "Runtime.ExitError", "WorkerLostError", "Unhandled"},
+	} {
+		for _, code := range codes {
+			if got := causeOfCode(code); got != cause {
+				t.Errorf("%s: got %q, want %q", code, got, cause)
+			}
+		}
+	}
+}

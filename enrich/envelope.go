@@ -49,6 +49,7 @@ var bodyEnvelopes = []envelope{
 	{"laravel", hasJob | hasData | hasDisplayName, openLaravel},
 	{"laravel-pointer", hasAtPointer, openLaravelPointer},
 	{"temporal", hasMetadata | hasData, openTemporal},
+	{"temporal-failure", hasFailure, openTemporalFailure},
 	{"tool-calls", hasToolCalls, openToolCalls},
 	{"tool-calls", hasChoices, openToolCalls},
 	{"sqs-extended", 0, openExtended},
@@ -87,6 +88,7 @@ const (
 	hasToolCalls
 	hasChoices
 	hasAgent
+	hasFailure
 )
 
 var signOf = map[string]signs{
@@ -94,7 +96,7 @@ var signOf = map[string]signs{
 	"busArn": hasBusArn, "failedMessages": hasFailedMessages, "detail-type": hasDetailType, "detail": hasDetail,
 	"Service": hasService, "Event": hasEvent, "Records": hasRecords, "specversion": hasSpecVersion, "id": hasID, "source": hasSource,
 	"headers": hasHeaders, "job_class": hasJobClass, "job_id": hasJobID, "job": hasJob, "data": hasData, "displayName": hasDisplayName,
-	"@pointer": hasAtPointer, "metadata": hasMetadata, "tool_calls": hasToolCalls, "choices": hasChoices, "agent": hasAgent,
+	"@pointer": hasAtPointer, "metadata": hasMetadata, "tool_calls": hasToolCalls, "choices": hasChoices, "agent": hasAgent, "failure": hasFailure,
 }
 
 // layer is one body with what is known of it, the letter's own or one inside.

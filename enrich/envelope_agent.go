@@ -2,7 +2,9 @@ package enrich
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // openTemporal reads a payload of Temporal: metadata with an encoding, and
@@ -28,6 +30,49 @@ func openTemporal(x *extraction, l *layer) ([]byte, bool) {
 		}
 	}
 	return nil, true
+}
+
+// maxCauses is how many failures in failures are looked through.
+const maxCauses = 8
+
+// openTemporalFailure reads a failure as Temporal writes it (api, failure/v1,
+// read 2026-11-30): a message, one kind of info, and the failure that caused it.
+// The innermost one that names a type is what went wrong; what is around it says
+// how often it was tried and whether trying again makes sense.
+func openTemporalFailure(x *extraction, l *layer) ([]byte, bool) {
+	at, seen := []string{"failure"}, false
+	for range maxCauses {
+		failure := openDocument(l.doc.raw(at))
+		if !failure.object() {
+			break
+		}
+		for _, info := range []struct{ name, kind string }{{"applicationFailureInfo", "type"}, {"timeoutFailureInfo", "timeoutType"}, {"serverFailureInfo", ""}, {"activityFailureInfo", ""}, {"childWorkflowExecutionFailureInfo", ""}} {
+			if failure.raw([]string{info.name}) == nil {
+				continue
+			}
+			seen = true
+			if v, ok := failure.value([]string{info.name, info.kind}); ok && info.kind != "" {
+				x.retell("code", l.path+"body:/"+strings.Join(append(at, info.name, info.kind), "/"), v)
+			}
+			if m, ok := failure.value([]string{"message"}); ok {
+				x.retell("message", l.path+"body:/"+strings.Join(append(at, "message"), "/"), m)
+			}
+			x.factAt("temporal.activity", failure, info.name, "activityType", "name")
+			x.factAt("temporal.retryState", failure, info.name, "retryState")
+			if string(failure.raw([]string{info.name, "nonRetryable"})) == "true" {
+				x.arrival.Failure.Retryable = new(false)
+				x.fact("temporal.nonRetryable", "true")
+			}
+		}
+		at = append(at, "cause")
+	}
+	return nil, seen
+}
+
+// retell tells a field again: the last one told counts.
+func (x *extraction) retell(field, selector string, v found) {
+	x.told = slices.DeleteFunc(x.told, func(t told) bool { return t.field == field && t.level == len(x.layers) })
+	x.tell(field, selector, v)
 }
 
 // openToolCalls looks at the calls that a model asked for. Arguments are a text

@@ -108,10 +108,13 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 		repeatSafe = false
 	}
 
-	failure := e.classify(f, k, findings)
+	failure := e.classify(f, k, findings, s.Payload)
 	failure.Signature = Signature(k.task, failure)
 	policy := e.CausePolicy(failure.Cause)
 	failure.Lane = policy.Lane
+	// Whoever saw it fail may say that the same again cannot work (Temporal calls
+	// it non-retryable), whatever its cause usually means.
+	policy.Retryable = policy.Retryable && *failure.Retryable
 	decision := dlqbridge.Decide(dlqbridge.DecisionInput{
 		Completed: k.completed != nil && !running, Policy: policy, Approved: len(f.approvers) > 1,
 		Effect: folded, RepeatSafe: repeatSafe, Expired: past(k.task.ValidUntil, now),

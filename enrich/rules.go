@@ -36,6 +36,7 @@ var knownCodes = map[dlqbridge.Cause][]string{
 		"EC2ThrottledException", "TransactionInProgressException", "ServiceUnavailableException", "InternalFailure", "InternalServerException",
 		"ServiceException", "ModelNotReadyException", "ServiceQuotaExceededException", "EndpointConnectionError", "THROTTLING",
 		// Model clients.
+		"EventAgeExceeded", "ModelStreamErrorException", "ModelErrorException", "RATE_LIMIT_EXCEEDED", "rateLimitExceeded", "ECONNABORTED", "SlowDownException",
 		"APIConnectionError", "overloaded_error", "OverloadedError", "AI_RetryError", "AI_EmptyResponseBodyError", "model_overloaded", "server_error",
 	},
 	dlqbridge.CausePermission: {
@@ -48,7 +49,10 @@ var knownCodes = map[dlqbridge.Cause][]string{
 		"NotAuthorized", "NotAuthorizedException", "MissingAuthenticationToken", "MissingAuthenticationTokenException", "IncompleteSignature",
 		"InvalidAccessKeyId", "TokenRefreshRequired", "RequestExpired", "KMSAccessDeniedException", "NoCredentialsError",
 		"CredentialsProviderError", "States.Permissions", "NO_PERMISSIONS",
-		"AI_LoadAPIKeyError", "MODEL_AUTHENTICATION",
+		"AI_LoadAPIKeyError", "MODEL_AUTHENTICATION", "billing_error",
+		// Google's reasons (google.api.ErrorReason).
+		"ACCESS_TOKEN_EXPIRED", "ACCESS_TOKEN_SCOPE_INSUFFICIENT", "ACCOUNT_STATE_INVALID", "API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED",
+		"CREDENTIALS_MISSING", "IAM_PERMISSION_DENIED", "SERVICE_DISABLED", "CONSUMER_SUSPENDED",
 	},
 	dlqbridge.CauseInvalidInput: {
 		"ENOENT", "FileNotFoundError", "UnicodeDecodeError", "BadRequest", "BadRequestError", "UnprocessableEntity", "UnprocessableEntityError",
@@ -59,19 +63,21 @@ var knownCodes = map[dlqbridge.Cause][]string{
 		"NoSuchEntity", "NoSuchEntityException", "InvalidRequestException", "InvalidRequestContentException", "States.DataLimitExceeded",
 		"INVALID_PARAMETER", "INVALID_JSON",
 		"AI_InvalidPromptError", "AI_InvalidArgumentError", "AI_UnsupportedFunctionalityError", "InputGuardrailTripwireTriggered",
-		"context_length_exceeded", "string_above_max_length",
+		"AI_InvalidMessageRoleError", "AI_InvalidDataContentError", "AI_MessageConversionError", "AI_TooManyEmbeddingValuesForCallError",
+		"context_length_exceeded", "string_above_max_length", "request_too_large", "INVALID_PROMPT_INPUT", "MESSAGE_COERCION_FAILURE",
 	},
 	dlqbridge.CauseOutputContract: {
 		"ModelBehaviorError", "OutputGuardrailTripwireTriggered", "UnexpectedModelBehavior",
 		"AI_NoSuchToolError", "AI_InvalidToolArgumentsError", "AI_InvalidToolInputError", "AI_TypeValidationError", "AI_JSONParseError",
 		"AI_NoObjectGeneratedError", "AI_NoOutputGeneratedError", "AI_ToolCallRepairError", "AI_InvalidResponseDataError", "AI_NoContentGeneratedError",
 		"OutputParserException", "OUTPUT_PARSING_FAILURE", "INVALID_TOOL_RESULTS", "NoSuchToolError", "InvalidToolArgumentsError", "UnknownToolError",
-		"SchemaValidationError", "OutputSchemaError",
+		"SchemaValidationError", "OutputSchemaError", "ToolInputGuardrailTripwireTriggered", "ToolOutputGuardrailTripwireTriggered",
+		"AI_NoImageGeneratedError", "AI_NoSpeechGeneratedError", "AI_NoTranscriptGeneratedError",
 	},
 	dlqbridge.CausePolicyLimit: {
 		"MaxTurnsExceeded", "MaxStepsExceeded", "MaxIterationsExceeded", "GraphRecursionError", "GRAPH_RECURSION_LIMIT", "UsageLimitExceeded",
 		"BudgetExceeded", "CostLimitExceeded", "TokenLimitExceeded", "MaxTokensReachedException", "ToolCallLimitExceeded", "LoopDetected",
-		"insufficient_quota", "EventLoopException: max cycles",
+		"insufficient_quota", "EventLoopException: max cycles", "finish_reason_length",
 	},
 	dlqbridge.CauseBusinessRule: {
 		"FAILED_PRECONDITION", "PreconditionFailed", "ALREADY_EXISTS", "Conflict", "ConflictError", "ConflictException", "ConditionalCheckFailedException",
