@@ -231,9 +231,10 @@ func (r *Reconciler) testify(q dlqbridge.Question, a answer) dlqbridge.Testimony
 	case saysDone:
 		f.State, f.Receipt = dlqbridge.EffectConfirmed, r.receiptIn(body)
 	case saysNotDone:
-		f = r.absent(f, q, evidence)
+		return r.absent(f, q, evidence)
 	case saysPending: // a sign of life as of now, whoever looked before
 		f.Detail = "the system itself does not know yet: " + evidence
+		return r.again(f, later(q))
 	case saysBoth:
 		f.AsOf, f.Detail = lastSign(q), "done and not done at once: "+evidence
 	case saysNothing:
@@ -264,18 +265,41 @@ func lastSign(q dlqbridge.Question) time.Time {
 
 // absent is what "not done" proves. The system shows everything that was done
 // until the delay ago, so that is the time the finding speaks for.
-func (r *Reconciler) absent(f dlqbridge.Finding, q dlqbridge.Question, evidence string) dlqbridge.Finding {
+func (r *Reconciler) absent(f dlqbridge.Finding, q dlqbridge.Question, evidence string) dlqbridge.Testimony {
 	shown := q.Now.Add(-r.o.ConsistencyDelay)
 	switch {
 	case !r.o.Authoritative:
-		return r.silence(q, "not done, but the system is not declared authoritative: "+evidence)
+		return r.says(r.silence(q, "not done, but the system is not declared authoritative: "+evidence))
 	case q.LastActivity.IsZero() || q.Now.IsZero():
-		return r.silence(q, "not done, but when the task was last worked on is unknown: "+evidence)
+		return r.says(r.silence(q, "not done, but when the task was last worked on is unknown: "+evidence))
 	case shown.Before(q.LastActivity):
-		return r.silence(q, fmt.Sprintf("not done, but asked within %s of the last activity: %s", r.o.ConsistencyDelay, evidence))
+		early := fmt.Sprintf("not done, but asked within %s of the last activity: %s", r.o.ConsistencyDelay, evidence)
+		return r.again(r.silence(q, early), q.LastActivity.Add(r.o.ConsistencyDelay))
 	}
 	f.State, f.AsOf = dlqbridge.EffectNone, shown
-	return f
+	return r.says(f)
+}
+
+// again is a finding that another look may change.
+func (r *Reconciler) again(f dlqbridge.Finding, at time.Time) dlqbridge.Testimony {
+	t := r.says(f)
+	t.AskAgain = at
+	return t
+}
+
+// Something that is pending is looked at again after a while that grows with
+// its age, so that what hangs for days costs a few calls a day.
+const (
+	againFirst = 5 * time.Minute
+	againLast  = 6 * time.Hour
+)
+
+func later(q dlqbridge.Question) time.Time {
+	wait := againFirst
+	if !q.LastActivity.IsZero() {
+		wait = min(max(q.Now.Sub(q.LastActivity)/2, againFirst), againLast)
+	}
+	return q.Now.Add(wait)
 }
 
 // maxReceipt bounds a receipt: longer ones are no reference.

@@ -240,6 +240,31 @@ func TestFindingsInTheFold(t *testing.T) {
 	}
 }
 
+// What another look may change is asked for by itself.
+func TestWhenToAskAgain(t *testing.T) {
+	missing := serve(t, 404, `{"error":{"code":"resource_missing"}}`).URL
+	pending := serve(t, 200, `{"status":"pending"}`).URL
+	for _, tt := range []struct {
+		url     string
+		age     time.Duration
+		want    time.Duration
+		without bool
+	}{
+		{missing, time.Minute, time.Minute, false}, {missing, 0, 2 * time.Minute, false}, {missing, time.Hour, 0, true},
+		{pending, time.Minute, 5 * time.Minute, false}, {pending, time.Hour, 30 * time.Minute, false}, {pending, 1000 * time.Hour, 6 * time.Hour, false},
+	} {
+		q := question("k")
+		q.LastActivity = now.Add(-tt.age)
+		want := now.Add(tt.want)
+		if tt.without {
+			want = time.Time{}
+		}
+		if got := askOne(t, payments(tt.url), q); !got.AskAgain.Equal(want) {
+			t.Errorf("%s after the last activity: got %s, want %s", tt.age, got.AskAgain, want)
+		}
+	}
+}
+
 func TestAQuestionThatNamesNothingIsNotAsked(t *testing.T) {
 	s := serve(t, 200, `{"status":"succeeded"}`)
 	got := askOne(t, payments(s.URL), question(""))
