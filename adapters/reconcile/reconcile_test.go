@@ -250,8 +250,12 @@ func TestWhenToAskAgain(t *testing.T) {
 		want    time.Duration
 		without bool
 	}{
-		{missing, time.Minute, time.Minute, false}, {missing, 0, 2 * time.Minute, false}, {missing, time.Hour, 0, true},
-		{pending, time.Minute, 5 * time.Minute, false}, {pending, time.Hour, 30 * time.Minute, false}, {pending, 1000 * time.Hour, 6 * time.Hour, false},
+		{missing, time.Minute, time.Minute, false},
+		{missing, 0, 2 * time.Minute, false},
+		{missing, time.Hour, 0, true},
+		{pending, time.Minute, 5 * time.Minute, false},
+		{pending, time.Hour, 30 * time.Minute, false},
+		{pending, 1000 * time.Hour, 6 * time.Hour, false},
 	} {
 		q := question("k")
 		q.LastActivity = now.Add(-tt.age)
