@@ -20,21 +20,34 @@ const (
 // Job is one redrive run: a frozen selection of records of one cause and one
 // destination, sent under one pace. Version guards it like a record's.
 type Job struct {
-	ID          string    `json:"id"`
-	Version     int       `json:"version"`
-	State       JobState  `json:"state"`
-	Reason      string    `json:"reason,omitempty"`
-	Cause       Cause     `json:"cause"`
-	Destination string    `json:"destination"`
-	Route       string    `json:"route"`
-	Fix         *Fix      `json:"fix,omitempty"`
-	By          Actor     `json:"by"`
-	Why         string    `json:"why"`
-	Rate        Rate      `json:"rate"`
-	Burst       int       `json:"burst"`
-	MaxInFlight int       `json:"maxInFlight"`
-	Created     time.Time `json:"created"`
-	Ended       time.Time `json:"ended,omitzero"`
+	ID          string   `json:"id"`
+	Version     int      `json:"version"`
+	State       JobState `json:"state"`
+	Reason      string   `json:"reason,omitempty"`
+	Cause       Cause    `json:"cause"`
+	Destination string   `json:"destination"`
+	Route       string   `json:"route"`
+	Fix         *Fix     `json:"fix,omitempty"`
+	By          Actor    `json:"by"`
+	Why         string   `json:"why"`
+	Rate        Rate     `json:"rate"`
+	Burst       int      `json:"burst"`
+	MaxInFlight int      `json:"maxInFlight"`
+	// Canary is the sizes of the first steps, each observed before the next one
+	// begins; empty is none. Step is how many of them have passed, and
+	// PauseAtRecurrence and PauseAtFailure the shares that pause the job.
+	Canary            []int   `json:"canary,omitempty"`
+	Step              int     `json:"step,omitempty"`
+	PauseAtRecurrence float64 `json:"pauseAtRecurrence,omitempty"`
+	PauseAtFailure    float64 `json:"pauseAtFailure,omitempty"`
+	// Doing says what a running job is at, for the person who watches.
+	Doing   string    `json:"doing,omitempty"`
+	Created time.Time `json:"created"`
+	// Lapsed: it paused by itself, so what was not sent is authorised anew before
+	// it continues. Granted is when that was last done; zero is before Created.
+	Lapsed  bool      `json:"lapsed,omitempty"`
+	Granted time.Time `json:"granted,omitzero"`
+	Ended   time.Time `json:"ended,omitzero"`
 	// Selected, Sent, InDoubt and Excluded count members; the numbers are those
 	// of the job's last write and may lag while it runs.
 	Selected int `json:"selected"`

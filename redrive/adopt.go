@@ -202,7 +202,7 @@ func (a *adopter) park(ctx context.Context, id string) error {
 	case err != nil:
 		return fmt.Errorf("job %s: %w", id, err)
 	case job.State == dlqbridge.JobCancelled:
-		return a.lapseAll(ctx, job, job.By)
+		return a.lapseAll(ctx, job, job.By, "was cancelled")
 	case job.State != dlqbridge.JobRunning:
 		return nil
 	}

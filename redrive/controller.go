@@ -23,6 +23,12 @@ const (
 	DefaultRate = 20
 	// DefaultObserveFor is the shortest observation that `auto` chooses.
 	DefaultObserveFor = 10 * time.Minute
+	// DefaultPauseAtRecurrence: one of five came back, so the fix does not hold
+	// for everybody.
+	DefaultPauseAtRecurrence = 0.2
+	// DefaultPauseAtFailure: half of what was to be sent could not be, or nobody
+	// knows; more of it would make more of that.
+	DefaultPauseAtFailure = 0.5
 )
 
 // Options are what a Controller needs. Ports and functions must be set, except
@@ -59,6 +65,10 @@ type Options struct {
 	Rate        dlqbridge.Rate
 	Burst       int
 	MaxInFlight int
+	// Canary is the sizes of the first steps; empty is none. A step pauses its
+	// job when at least that share of it came back, or could not be sent.
+	Canary                            []int
+	PauseAtRecurrence, PauseAtFailure float64
 	// Backoff is the wait before the first repetition of a call that was surely
 	// not carried out; it doubles up to 5 s. Tries bounds the calls in all.
 	Backoff time.Duration
@@ -115,13 +125,15 @@ func New(o Options) *Controller {
 	o.MaxInFlight = positive(o.MaxInFlight, DefaultMaxInFlight)
 	o.Backoff = positive(o.Backoff, 100*time.Millisecond)
 	o.Tries = positive(o.Tries, 10)
+	o.PauseAtRecurrence = positive(o.PauseAtRecurrence, DefaultPauseAtRecurrence)
+	o.PauseAtFailure = positive(o.PauseAtFailure, DefaultPauseAtFailure)
 	if o.Rate.Count == 0 {
 		o.Rate = dlqbridge.Rate{Count: DefaultRate, Per: time.Second}
 	}
 	return &Controller{o: o}
 }
 
-func positive[T int | time.Duration](v, def T) T {
+func positive[T int | float64 | time.Duration](v, def T) T {
 	if v > 0 {
 		return v
 	}
@@ -138,6 +150,8 @@ type Progress struct {
 	Selected, Sent, InDoubt, Excluded int
 	// PerSecond is the rate of sends over the time of the job so far.
 	PerSecond float64
+	// Doing says what the job is at: which canary step, sent or observed.
+	Doing string
 }
 
 // Result is what a run did. Its JSON form is public.

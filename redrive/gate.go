@@ -153,6 +153,9 @@ func (r *runner) standing(m dlqbridge.Member, c dlqbridge.Control, ok bool, note
 	case noted && note.Job == r.job.ID:
 		r.mu.Lock()
 		r.already++
+		if r.inStep != nil {
+			r.inStep[m.ID] = true
+		}
 		r.mu.Unlock()
 		return nil, false, true
 	case c.Status.Closed():
@@ -161,7 +164,7 @@ func (r *runner) standing(m dlqbridge.Member, c dlqbridge.Control, ok bool, note
 		return no(dlqbridge.ExcludeClaimed, holder(c)), false, false
 	case c.Status != dlqbridge.StatusAuthorized || c.Authorized == nil:
 		return no(dlqbridge.ExcludeChanged, "no longer authorised, it is "+string(c.Status)), false, false
-	case c.Version != m.Version && c.Authorized.At.After(r.job.Created):
+	case c.Version != m.Version && c.Authorized.At.After(grantedAt(r.job)):
 		// Another version under the same authorisation is fine: a claim that was
 		// taken back, a new owner. A newer authorisation is another decision.
 		return no(dlqbridge.ExcludeChanged, "authorised anew after the selection was frozen"), false, false

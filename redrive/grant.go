@@ -33,7 +33,7 @@ func noteFor(c dlqbridge.Control, r Request, now time.Time) dlqbridge.Note {
 func (c *Controller) grant(ctx context.Context, r Request, planned []PlannedMember) ([]dlqbridge.Member, []dlqbridge.Exclusion, error) {
 	var members []dlqbridge.Member
 	var left []dlqbridge.Exclusion
-	grant := func(ctx context.Context, chunk []PlannedMember) (granted, error) { return c.grantChunk(ctx, r, chunk) }
+	grant := func(ctx context.Context, chunk []PlannedMember) (grants, error) { return c.grantChunk(ctx, r, chunk) }
 	for g, err := range ahead(ctx, chunks(each(planned), grantChunk), chunksAtOnce, grant) {
 		if err != nil {
 			return nil, nil, err
@@ -44,15 +44,15 @@ func (c *Controller) grant(ctx context.Context, r Request, planned []PlannedMemb
 	return members, left, ctx.Err()
 }
 
-// granted is a chunk of the selection: the members at the version that they
+// grants is a chunk of the selection: the members at the version that they
 // have now, and who is left out.
-type granted struct {
+type grants struct {
 	members []dlqbridge.Member
 	left    []dlqbridge.Exclusion
 }
 
 // grantChunk authorises a chunk.
-func (c *Controller) grantChunk(ctx context.Context, r Request, chunk []PlannedMember) (granted, error) {
+func (c *Controller) grantChunk(ctx context.Context, r Request, chunk []PlannedMember) (grants, error) {
 	versions := map[string]int{}
 	var ids []string
 	for _, m := range chunk {
@@ -66,10 +66,10 @@ func (c *Controller) grantChunk(ctx context.Context, r Request, chunk []PlannedM
 	if len(ids) > 0 {
 		var err error
 		if left, err = c.authorize(ctx, r, chunk, ids, versions); err != nil {
-			return granted{}, err
+			return grants{}, err
 		}
 	}
-	g := granted{left: left}
+	g := grants{left: left}
 	for _, m := range chunk {
 		if v, ok := versions[m.ID]; ok {
 			g.members = append(g.members, dlqbridge.Member{ID: m.ID, Version: v})

@@ -18,8 +18,11 @@ type lineup struct {
 	next func() (dlqbridge.Member, error, bool)
 	stop func()
 	// group finds the groups of members; nil on standard destinations.
-	group   func(ctx context.Context, members []dlqbridge.Member) (map[string]string, error)
-	ended   bool
+	group func(ctx context.Context, members []dlqbridge.Member) (map[string]string, error)
+	ended bool
+	// left is how many members may still be handed out before the caller asks
+	// for more; negative is all.
+	left    int
 	waiting []queued
 
 	mu   sync.Mutex
@@ -44,7 +47,7 @@ const lineupWindow = 500
 func newLineup(members iter.Seq2[dlqbridge.Member, error], group func(context.Context, []dlqbridge.Member) (map[string]string, error)) *lineup {
 	next, stop := iter.Pull2(members)
 	return &lineup{
-		next: next, stop: stop, group: group,
+		next: next, stop: stop, group: group, left: -1,
 		busy: map[string]bool{}, out: map[string]string{}, blocked: map[string]string{}, freed: make(chan struct{}),
 	}
 }
@@ -93,9 +96,9 @@ func (l *lineup) fill(ctx context.Context, n int) error {
 	if l.group != nil {
 		want = lineupWindow
 	}
-	for !l.ended && len(l.waiting) < want {
+	for !l.ended && l.left != 0 && len(l.waiting) < want {
 		var read []dlqbridge.Member
-		for len(read) < min(readChunk, want-len(l.waiting)) {
+		for len(read) < min(readChunk, want-len(l.waiting)) && l.left != 0 {
 			m, err, ok := l.next()
 			if !ok {
 				l.ended = true
@@ -105,6 +108,9 @@ func (l *lineup) fill(ctx context.Context, n int) error {
 				return fmt.Errorf("read the job's members: %w", err)
 			}
 			read = append(read, m)
+			if l.left > 0 {
+				l.left--
+			}
 		}
 		var groups map[string]string
 		if l.group != nil && len(read) > 0 {

@@ -152,6 +152,8 @@ type candidate struct {
 	PlannedMember
 	deadline, firstSeen, sentAt time.Time
 	place, sequence             string
+	// kind is what a canary's samples are spread over: tenant, type, signature.
+	kind [3]string
 }
 
 // survey reads the candidates and decides about each. With only set it looks at
@@ -205,6 +207,9 @@ func (c *Controller) survey(ctx context.Context, r Request, only string) (*surve
 	left := r.Max
 	for _, t := range s.targets {
 		t.order()
+		if !t.facts.FIFO { // whose groups keep their order instead
+			t.candidates = spread(t.candidates, c.o.Canary)
+		}
 		for _, m := range t.candidates {
 			if r.Max > 0 && left == 0 {
 				break
@@ -349,7 +354,7 @@ func (c *Controller) target(ctx context.Context, s *survey, ctl dlqbridge.Contro
 func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgement, r Request, notes map[string]dlqbridge.Send) {
 	m := candidate{
 		PlannedMember: PlannedMember{ID: ctl.ID, Version: ctl.Version, Action: j.Decision.Action},
-		deadline:      ctl.Deadline, firstSeen: ctl.FirstSeen,
+		deadline:      ctl.Deadline, firstSeen: ctl.FirstSeen, kind: [3]string{ctl.Tenant, ctl.TaskType, ctl.Signature},
 		place: j.Arrival.Place, sentAt: j.Arrival.SentAt, sequence: j.Arrival.System["SequenceNumber"],
 	}
 	x := c.planned(s, t, ctl, j, r, notes, &m.PlannedMember)

@@ -65,6 +65,7 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 		job := dlqbridge.Job{
 			ID: id, Version: 1, State: dlqbridge.JobRunning, Cause: r.Cause, Destination: t.urn, Route: t.route,
 			Fix: r.Fix, By: r.Actor, Why: r.Reason, Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight,
+			Canary: c.o.Canary, PauseAtRecurrence: c.o.PauseAtRecurrence, PauseAtFailure: c.o.PauseAtFailure,
 			Created: now, Selected: len(members),
 		}
 		// Crash in the middle of it: the job item is written last, so there is no
@@ -96,10 +97,11 @@ func (c *Controller) underLease(ctx context.Context, j *journal, last dlqbridge.
 		finish, cancel := c.finishing(ctx)
 		defer cancel()
 		err = run.end(finish)
-		if run.stopped().kind == haltCancelled {
-			if lapsed := c.lapseAll(finish, run.job, run.job.By); lapsed != nil {
-				err = errors.Join(err, lapsed)
-			}
+		switch run.stopped().kind { //nolint:exhaustive // the others leave what was not sent authorised
+		case haltCancelled:
+			err = errors.Join(err, c.lapseAll(finish, run.job, run.job.By, "was cancelled"))
+		case haltThreshold:
+			err = errors.Join(err, c.lapseAll(finish, run.job, run.job.By, "paused by itself"))
 		}
 		run.into(res)
 		return err
@@ -199,11 +201,20 @@ func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor
 		return res, err
 	}
 	err = c.underLease(ctx, j, last, t, job.Rate, job.Burst, by, id, func(bool) (*runner, error) {
+		if job.Lapsed {
+			if err := c.regrant(ctx, job, by, reason); err != nil {
+				return nil, err
+			}
+		}
 		moved, err := c.moveJob(ctx, id, func(job *dlqbridge.Job) error {
 			if job.State == dlqbridge.JobDone || job.State == dlqbridge.JobCancelled {
 				return fmt.Errorf("job %s is %s: %w", id, job.State, dlqbridge.ErrInvalid)
 			}
 			job.State, job.Reason, job.Ended = dlqbridge.JobRunning, said("continued", by, reason), time.Time{}
+			if job.Lapsed { // the step that paused it is what the person has looked at
+				job.Lapsed, job.Granted = false, c.clock()
+				job.Step++
+			}
 			return nil
 		})
 		if err != nil {
@@ -241,7 +252,7 @@ func (c *Controller) Cancel(ctx context.Context, id string, by dlqbridge.Actor, 
 	}
 	// The job may have no process any more, so this one takes back what is left.
 	// A living one does the same at its end; each record is moved by one of them.
-	return job, c.lapseAll(ctx, job, by)
+	return job, c.lapseAll(ctx, job, by, "was cancelled")
 }
 
 // said is the reason of a job's state with who gave it.
@@ -275,9 +286,9 @@ func (c *Controller) moveJob(ctx context.Context, id string, change func(*dlqbri
 	}
 }
 
-// lapseAll takes back the authorisations that a cancelled job's members still
-// have from the time when it was made.
-func (c *Controller) lapseAll(ctx context.Context, job dlqbridge.Job, by dlqbridge.Actor) error {
+// lapseAll takes back the authorisations that a job's members still have from
+// the time when it was made or continued.
+func (c *Controller) lapseAll(ctx context.Context, job dlqbridge.Job, by dlqbridge.Actor, what string) error {
 	for chunk, err := range chunks(c.o.Jobs.Members(ctx, job.ID, 0), readChunk) {
 		if err != nil {
 			return fmt.Errorf("members of job %s: %w", job.ID, err)
@@ -289,8 +300,8 @@ func (c *Controller) lapseAll(ctx context.Context, job dlqbridge.Job, by dlqbrid
 		var steps []dlqbridge.Step
 		for _, m := range chunk {
 			ctl := controls[m.ID]
-			if ctl.Status == dlqbridge.StatusAuthorized && ctl.Authorized != nil && !ctl.Authorized.At.After(job.Created) {
-				steps = append(steps, Lapse(ctl, by.String(), "job "+job.ID+" was cancelled", c.clock()))
+			if ctl.Status == dlqbridge.StatusAuthorized && ctl.Authorized != nil && !ctl.Authorized.At.After(grantedAt(job)) {
+				steps = append(steps, Lapse(ctl, by.String(), "job "+job.ID+" "+what, c.clock()))
 			}
 		}
 		for i, err := range c.move(ctx, steps) {

@@ -42,6 +42,10 @@ type runner struct {
 	sent     []string
 	outcomes map[dlqbridge.SendOutcome]int
 	already  int // sent earlier, by this same job
+	// inStep are the members of this canary step that were sent, troubled those
+	// that could not be, or that nobody knows about. Nil is no canary step.
+	inStep, troubled map[string]bool
+	doing            string
 }
 
 // halt is why a runner stops before its members are through.
@@ -56,6 +60,7 @@ const (
 	haltNone      haltKind = iota
 	haltContext            // the process was asked to stop
 	haltPaused             // an operator paused the job
+	haltThreshold          // a canary step showed that it must not go on
 	haltCancelled          // an operator cancelled it
 	haltFailed             // it cannot go on
 	haltLost               // the lease is gone; nothing more may be sent
@@ -102,6 +107,22 @@ func (r *runner) run(ctx context.Context) {
 
 	defer r.lineup.stop()
 	defer r.drain(ctx)
+	left := r.job.Selected
+	for k, size := range r.job.Canary {
+		if left -= size; left <= 0 {
+			break // nothing would be left to hold back
+		}
+		if !r.step(ctx, claiming, k, size) {
+			return
+		}
+	}
+	r.at(ctx, "")
+	r.lineup.left = -1
+	r.sendAll(ctx, claiming)
+}
+
+// sendAll sends what the lineup has and returns when everything is noted.
+func (r *runner) sendAll(ctx, claiming context.Context) {
 	// Some members pass the gate while others are being sent, so that looking
 	// and sending do not wait for each other.
 	looks := make(chan struct{}, (cap(r.slots)*r.size+r.look-1)/r.look+max(1, cap(r.slots)/2))
@@ -298,6 +319,13 @@ func (r *runner) count(o dlqbridge.SendOutcome, id string) {
 	if o == dlqbridge.OutcomeSent {
 		r.sent = append(r.sent, id)
 	}
+	switch {
+	case r.inStep == nil:
+	case o == dlqbridge.OutcomeSent:
+		r.inStep[id] = true
+	default:
+		r.troubled[id] = true
+	}
 }
 
 // writeEvery is how often a running job's numbers are written: often enough for
@@ -340,6 +368,7 @@ func (r *runner) report(now time.Time) Progress {
 	p := Progress{
 		Job: r.job.ID, Destination: r.job.Destination, State: r.latest.State, Reason: r.halted.reason, Selected: r.job.Selected,
 		Sent: r.outcomes[dlqbridge.OutcomeSent] + r.already, InDoubt: r.outcomes[dlqbridge.OutcomeInDoubt], Excluded: len(r.excluded),
+		Doing: r.doing,
 	}
 	if took := now.Sub(r.began).Seconds(); took > 0 {
 		p.PerSecond = float64(r.outcomes[dlqbridge.OutcomeSent]) / took
@@ -353,6 +382,7 @@ func (r *runner) counted() dlqbridge.Job {
 	job.Sent = r.outcomes[dlqbridge.OutcomeSent] + r.already
 	job.InDoubt = r.outcomes[dlqbridge.OutcomeInDoubt]
 	job.Excluded = len(r.excluded)
+	job.Doing = r.doing
 	return job
 }
 
@@ -379,7 +409,12 @@ func (r *runner) end(ctx context.Context) error {
 		r.mu.Lock()
 		job := r.counted()
 		r.mu.Unlock()
+		job.Doing = ""
 		switch h.kind {
+		case haltThreshold:
+			if job.State == dlqbridge.JobRunning {
+				job.State, job.Reason, job.Lapsed = dlqbridge.JobPaused, dlqbridge.CutText(h.reason, dlqbridge.MaxReason), true
+			}
 		case haltNone:
 			job.State, job.Reason, job.Ended = dlqbridge.JobDone, "", r.clock()
 		case haltContext:

@@ -1,0 +1,293 @@
+package redrive
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// A canary sends the first members of a job in steps: a few, then more, then
+// the rest. After each step it waits for what became of them, by evidence or by
+// the end of their observation, and pauses the job by itself when too many came
+// back or could not be sent. Steps are positions in the frozen selection, so
+// whoever goes on after a crash knows where a step ends.
+//
+// Crash during a step: its members are claimed, noted or in doubt like any
+// others; the next holder counts those that are sent already and observes the
+// step again. After it and before the job item says so: the same once more.
+
+// spread brings a sample for each step to the front: out of what is left, each
+// time the most urgent of the kind of which fewest were taken, counted by
+// tenant, type and signature. The rest keeps its order.
+func spread(candidates []candidate, steps []int) []candidate {
+	wanted := 0
+	for _, n := range steps {
+		wanted += n
+	}
+	if wanted == 0 || len(candidates) <= 2 {
+		return candidates
+	}
+	queues := map[[3]string][]int{} // positions by kind, the most urgent first
+	var kinds [][3]string
+	for i, c := range candidates {
+		if queues[c.kind] == nil {
+			kinds = append(kinds, c.kind)
+		}
+		queues[c.kind] = append(queues[c.kind], i)
+	}
+	taken := make([]bool, len(candidates))
+	out := make([]candidate, 0, len(candidates))
+	for _, n := range steps {
+		var counts [3]map[string]int
+		for d := range counts {
+			counts[d] = map[string]int{} // each step is a sample of its own
+		}
+		for ; n > 0 && len(out) < len(candidates); n-- {
+			best, least := -1, 0
+			for _, k := range kinds {
+				q := queues[k]
+				if len(q) == 0 {
+					continue
+				}
+				seen := counts[0][k[0]] + counts[1][k[1]] + counts[2][k[2]]
+				if best < 0 || seen < least || seen == least && q[0] < best {
+					best, least = q[0], seen
+				}
+			}
+			k := candidates[best].kind
+			for d, v := range k {
+				counts[d][v]++
+			}
+			queues[k], taken[best] = queues[k][1:], true
+			out = append(out, candidates[best])
+		}
+	}
+	for i, c := range candidates {
+		if !taken[i] {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// stepName says which step it is: "canary step 2 of 1,5,25".
+func stepName(steps []int, k int) string {
+	texts := make([]string, len(steps))
+	for i, n := range steps {
+		texts[i] = strconv.Itoa(n)
+	}
+	return fmt.Sprintf("canary step %d of %s", k+1, strings.Join(texts, ","))
+}
+
+// step sends one step and observes it; false ends the job here. One that passed
+// in an earlier life of the job is only walked through.
+func (r *runner) step(ctx, claiming context.Context, k, size int) bool {
+	name := stepName(r.job.Canary, k)
+	r.mu.Lock()
+	r.inStep, r.troubled = map[string]bool{}, map[string]bool{}
+	r.mu.Unlock()
+	r.at(ctx, name+", sending")
+	r.lineup.left = size
+	r.sendAll(ctx, claiming)
+	if claiming.Err() != nil {
+		return false
+	}
+	r.mu.Lock()
+	passed := k < r.latest.Step
+	sent := make([]string, 0, len(r.inStep))
+	for id := range r.inStep {
+		sent = append(sent, id)
+	}
+	troubled := len(r.troubled)
+	r.inStep, r.troubled = nil, nil
+	r.mu.Unlock()
+	if passed {
+		return true
+	}
+	if all := len(sent) + troubled; troubled > 0 && share(troubled, all) >= r.job.PauseAtFailure {
+		r.stop(haltThreshold, fmt.Sprintf("%s: %d of %d were refused or are in doubt (it pauses at %s)", name, troubled, all, percent(r.job.PauseAtFailure)))
+		return false
+	}
+	r.at(ctx, name+", observing")
+	if !r.watch(claiming, name, sent) {
+		return false
+	}
+	r.write(ctx, func(job *dlqbridge.Job) { job.Step = k + 1 })
+	return true
+}
+
+// watch looks at the outcomes of a step until all are known, and stops the job
+// as soon as too many came back.
+func (r *runner) watch(ctx context.Context, name string, sent []string) bool {
+	open := sent
+	for d := time.Second; ; d = min(2*d, watchEvery) {
+		if len(open) > 0 {
+			if _, err := r.Observe(ctx, ObserveRequest{IDs: open}); err != nil && !dlqbridge.Retryable(err) {
+				r.watchFailed(ctx, err)
+				return false
+			}
+		}
+		counts, still, err := r.stand(ctx, sent)
+		switch {
+		case err != nil && !dlqbridge.Retryable(err):
+			r.watchFailed(ctx, err)
+			return false
+		case err != nil: // looked at again
+		case share(counts[dlqbridge.OutcomeRecurred], len(sent)) >= r.job.PauseAtRecurrence && counts[dlqbridge.OutcomeRecurred] > 0:
+			r.stop(haltThreshold, fmt.Sprintf("%s: %d of %d came back (it pauses at %s)", name, counts[dlqbridge.OutcomeRecurred], len(sent), percent(r.job.PauseAtRecurrence)))
+			return false
+		case len(still) == 0:
+			return true
+		default:
+			open = still
+		}
+		if !pause(ctx, d) {
+			return false
+		}
+		if !r.mayWatch(ctx) {
+			return false
+		}
+	}
+}
+
+// watchEvery bounds the time between two looks at a step: short against the
+// shortest observation, long enough that looking costs little.
+const watchEvery = 15 * time.Second
+
+func (r *runner) watchFailed(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		r.fail(fmt.Errorf("observe the canary: %w", err))
+	}
+}
+
+// mayWatch sees to it that an operator's pause takes effect while nothing is sent.
+func (r *runner) mayWatch(ctx context.Context) bool {
+	var job dlqbridge.Job
+	err := r.again(ctx, func() (err error) {
+		job, err = r.o.Jobs.Job(ctx, r.job.ID)
+		return err
+	})
+	if err != nil {
+		r.watchFailed(ctx, err)
+		return false
+	}
+	return r.jobMay(job) == nil
+}
+
+// stand counts how the sends of a step stand and returns those still open.
+func (r *runner) stand(ctx context.Context, sent []string) (map[dlqbridge.SendOutcome]int, []string, error) {
+	counts := map[dlqbridge.SendOutcome]int{}
+	var open []string
+	for chunk, err := range chunks(each(sent), readChunk) {
+		if err != nil {
+			return nil, nil, err
+		}
+		controls, err := r.read(ctx, chunk)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, id := range chunk {
+			c, ok := controls[id]
+			o := outcome(c, dlqbridge.Send{})
+			if o == dlqbridge.OutcomeRecurred && c.Recurrences == 0 {
+				o = dlqbridge.OutcomeUnconfirmed // a person moved it on
+			}
+			if ok && c.Claim != nil && c.Claim.Job == r.job.ID {
+				open = append(open, id)
+			}
+			counts[o]++
+		}
+	}
+	return counts, open, nil
+}
+
+// at notes what the job is doing, for those who watch.
+func (r *runner) at(ctx context.Context, doing string) {
+	r.mu.Lock()
+	same := r.doing == doing
+	r.doing = doing
+	r.mu.Unlock()
+	if !same {
+		r.write(ctx, func(*dlqbridge.Job) {})
+	}
+}
+
+// write makes the job item say how far the job is. An operator who moved it
+// meanwhile goes before: the item is read and written again.
+func (r *runner) write(ctx context.Context, change func(*dlqbridge.Job)) {
+	for range r.o.Tries {
+		r.mu.Lock()
+		job := r.counted()
+		r.wrote = r.clock()
+		r.o.Progress(r.report(r.clock()))
+		r.mu.Unlock()
+		change(&job)
+		job.Version++
+		err := r.o.Jobs.MoveJob(ctx, job)
+		if err == nil {
+			r.seenJob(job)
+			return
+		}
+		now, readErr := r.o.Jobs.Job(ctx, r.job.ID)
+		if readErr != nil || now.Version < job.Version && !dlqbridge.Retryable(err) {
+			return // only what people see; the step is observed again after a crash
+		}
+		r.seenJob(now)
+		if !pause(ctx, r.backoff(1)) {
+			return
+		}
+	}
+}
+
+func share(n, of int) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
+
+func percent(f float64) string { return strconv.FormatFloat(100*f, 'f', -1, 64) + "%" }
+
+// grantedAt is when a job's members were last authorised by it.
+func grantedAt(j dlqbridge.Job) time.Time { return later(j.Created, j.Granted) }
+
+// regrant authorises anew, in the name of the person who continues a job that
+// paused by itself, what of it was not sent. Who may not be is excluded at the
+// gate.
+func (c *Controller) regrant(ctx context.Context, job dlqbridge.Job, by dlqbridge.Actor, reason string) error {
+	r := Request{Cause: job.Cause, Fix: job.Fix, Reason: reason, Actor: by}
+	for chunk, err := range chunks(c.o.Jobs.Members(ctx, job.ID, 0), grantChunk) {
+		if err != nil {
+			return fmt.Errorf("members of job %s: %w", job.ID, err)
+		}
+		controls, err := c.read(ctx, idsOf(chunk))
+		if err != nil {
+			return err
+		}
+		ns := map[string]int{}
+		for id, ctl := range controls {
+			if ctl.Redrives > 0 {
+				ns[id] = ctl.Redrives
+			}
+		}
+		notes, err := c.sends(ctx, ns)
+		if err != nil {
+			return err
+		}
+		var planned []PlannedMember
+		for _, m := range chunk {
+			ctl, ok := controls[m.ID]
+			if ok && ctl.Claim == nil && ctl.Authorized == nil && !ctl.Status.Closed() && notes[m.ID].Job != job.ID {
+				planned = append(planned, PlannedMember{ID: m.ID, Version: ctl.Version})
+			}
+		}
+		if _, err := c.grantChunk(ctx, r, planned); err != nil {
+			return err
+		}
+	}
+	return nil
+}
