@@ -118,16 +118,16 @@ func TestRunRefusesWhatItWouldNotDo(t *testing.T) {
 			env  map[string]string
 			want string
 		}{
-			"canary by flag":        {append(run, "--canary", "1,5"), nil, "canary steps"},
-			"canary by environment": {run, map[string]string{"DLQBRIDGE_REDRIVE_CANARY": "1,5,25"}, "canary steps"},
-			"canary on a dry run":   {append(run, "--canary", "1,5", "--dry-run"), nil, "canary steps"},
-			"no cause":              {[]string{"redrive", "run", "--reason", "x"}, nil, "--cause is missing"},
-			"no reason":             {[]string{"redrive", "run", "--cause", "timeout", "--fix", "deploy:1"}, nil, "--reason is missing"},
-			"free text is no fix":   {[]string{"redrive", "run", "--cause", "timeout", "--fix", "done", "--reason", "x"}, nil, "no verifiable change"},
-			"policy with a fix":     {append(run, "--policy"), nil, "contradict"},
-			"rate without unit":     {append(run, "--rate", "20"), nil, "flag --rate"},
-			"window too short":      {append(run, "--observe-for", "1m"), nil, "10m"},
-			"unknown route":         {append(run, "--route", "oders"), nil, "not configured"},
+			"canary that shrinks": {append(run, "--canary", "5,1"), nil, "does not follow"},
+			"canary of zero":      {run, map[string]string{"DLQBRIDGE_REDRIVE_CANARY": "0,5"}, "does not follow"},
+			"canary on a dry run": {append(run, "--canary", "1,x", "--dry-run"), nil, "canary"},
+			"no cause":            {[]string{"redrive", "run", "--reason", "x"}, nil, "--cause is missing"},
+			"no reason":           {[]string{"redrive", "run", "--cause", "timeout", "--fix", "deploy:1"}, nil, "--reason is missing"},
+			"free text is no fix": {[]string{"redrive", "run", "--cause", "timeout", "--fix", "done", "--reason", "x"}, nil, "no verifiable change"},
+			"policy with a fix":   {append(run, "--policy"), nil, "contradict"},
+			"rate without unit":   {append(run, "--rate", "20"), nil, "flag --rate"},
+			"window too short":    {append(run, "--observe-for", "1m"), nil, "10m"},
+			"unknown route":       {append(run, "--route", "oders"), nil, "not configured"},
 		} {
 			b.env = row.env
 			c := b.run(row.args...)

@@ -69,6 +69,10 @@ func (s *session) progress() func(redrive.Progress) {
 		return nil
 	}
 	return func(p redrive.Progress) {
-		m.show("%s to %s: %d of %d sent, %d excluded, %d in doubt, %.1f/s", p.Job, p.Destination, p.Sent, p.Selected, p.Excluded, p.InDoubt, p.PerSecond)
+		doing := ""
+		if p.Doing != "" {
+			doing = ", " + p.Doing
+		}
+		m.show("%s to %s: %d of %d sent, %d excluded, %d in doubt, %.1f/s%s", p.Job, p.Destination, p.Sent, p.Selected, p.Excluded, p.InDoubt, p.PerSecond, doing)
 	}
 }

@@ -57,7 +57,7 @@ func (f *selection) add(cmd *cobra.Command) {
 	flags.StringVar(&f.rate, "rate", "", "messages per span of time, such as 20/s or 600/m")
 	flags.StringVar(&f.burst, "burst", "", "messages above the rate at most")
 	flags.StringVar(&f.inFlight, "max-in-flight", "", "messages sent whose outcome is open, at most")
-	flags.StringVar(&f.canary, "canary", "", "none; this version runs no steps")
+	flags.StringVar(&f.canary, "canary", "", "none, or sizes of first steps such as 1,5,25; each is observed before the next")
 	flags.StringVar(&f.observe, "observe-for", "", "how long outcomes are waited for: auto, or longer")
 }
 
@@ -220,15 +220,6 @@ func windowError(err error) error {
 	return err
 }
 
-// refuseCanary stops a run that would not do what the configuration promises.
-func (s *session) refuseCanary() error {
-	if len(s.cfg.Redrive.Canary) == 0 {
-		return nil
-	}
-	return usagef("write redrive: {canary: none}, or --canary none, and choose a small --max yourself",
-		"the configuration asks for canary steps, which this version does not run")
-}
-
 func (s *session) redriveRun() *cobra.Command {
 	var f selection
 	var dryRun, waitFor bool
@@ -241,7 +232,13 @@ and left as they are (exit code 3).
 
 It returns when everything is sent; --wait also waits for the outcomes, which
 otherwise ` + "`dlqbridge serve` or `dlqbridge redrive observe`" + ` settle. Stopped by a signal
-it finishes the batches under way and leaves the job paused.`,
+it finishes the batches under way and leaves the job paused.
+
+With --canary 1,5,25 it sends one, then five, then twenty-five, and waits after
+each step for what became of them: the ledger says that they completed, or the
+observation ends and none came back. It pauses by itself when too many came back
+(pause_at_recurrence) or could not be sent (pause_at_failure). Intake must be
+running meanwhile, or nothing can come back.`,
 		Example: `  dlqbridge redrive run --cause dependency_unavailable --fix state:payments-up --reason "outage over" --rate 20/s
   dlqbridge redrive run --cause timeout --fix deploy:1.4.2 --reason "fixed" --max 5 --wait
   dlqbridge redrive run --cause timeout --policy      # only what policy may do alone`,
@@ -253,9 +250,6 @@ it finishes the batches under way and leaves the job paused.`,
 			}
 			_, c, err := s.controller(cmd.Context(), f)
 			if err != nil {
-				return err
-			}
-			if err := s.refuseCanary(); err != nil {
 				return err
 			}
 			if dryRun {

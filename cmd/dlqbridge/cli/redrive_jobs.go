@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,6 +58,9 @@ type jobDoc struct {
 	Sent        int                `json:"sent"`
 	InDoubt     int                `json:"inDoubt"`
 	Excluded    int                `json:"excluded"`
+	Canary      []int              `json:"canary"`
+	Step        int                `json:"step"`
+	Doing       *string            `json:"doing"`
 }
 
 func jobDocument(j dlqbridge.Job) jobDoc {
@@ -64,7 +68,23 @@ func jobDocument(j dlqbridge.Job) jobDoc {
 		ID: j.ID, State: j.State, Reason: orNull(j.Reason), Cause: j.Cause, Destination: j.Destination, Route: orNull(j.Route), Fix: j.Fix,
 		By: j.By.String(), Why: j.Why, Rate: j.Rate.String(), Burst: j.Burst, MaxInFlight: j.MaxInFlight, Created: dlqbridge.FormatTime(j.Created),
 		Ended: at(j.Ended), Selected: j.Selected, Sent: j.Sent, InDoubt: j.InDoubt, Excluded: j.Excluded,
+		Canary: orEmpty(j.Canary), Step: j.Step, Doing: orNull(j.Doing),
 	}
+}
+
+func joinInts(list []int) string {
+	texts := make([]string, len(list))
+	for i, n := range list {
+		texts[i] = itoa(n)
+	}
+	return strings.Join(texts, ",")
+}
+
+func orEmpty(steps []int) []int {
+	if steps == nil {
+		return []int{}
+	}
+	return steps
 }
 
 func (s *session) showJob(j dlqbridge.Job) error {
@@ -75,6 +95,13 @@ func (s *session) showJob(j dlqbridge.Job) error {
 			out.Printf(" (%s)", *d.Reason)
 		}
 		out.Printf("\n  cause %s to %s at %s\n", string(d.Cause), d.Destination, d.Rate)
+		if len(d.Canary) > 0 {
+			out.Printf("  canary %s, %d of %d steps passed", joinInts(d.Canary), d.Step, len(d.Canary))
+			if d.Doing != nil {
+				out.Printf("; %s", *d.Doing)
+			}
+			out.Printf("\n")
+		}
 		out.Printf("  %d selected, %d sent, %d in doubt, %d excluded\n", d.Selected, d.Sent, d.InDoubt, d.Excluded)
 		out.Printf("  by %s on %s: %s\n", d.By, d.Created, d.Why)
 		if d.Fix != nil {
@@ -180,11 +207,6 @@ func (s *session) redriveControl(verb string) *cobra.Command {
 			_, c, err := s.controller(cmd.Context(), selection{})
 			if err != nil {
 				return err
-			}
-			if verb == "continue" {
-				if err := s.refuseCanary(); err != nil {
-					return err
-				}
 			}
 			by, err := s.actor(cmd.Context())
 			if err != nil {

@@ -91,12 +91,13 @@ type Redrive struct {
 	Rate              Rate     `yaml:"rate" doc:"Messages per span of time to one destination: 20/s, 600/m, 1000/h."`
 	Burst             int      `yaml:"burst" doc:"Messages above the rate at most; 0 is a tenth of a second's worth, at least 10."`
 	MaxInFlight       int      `yaml:"max_in_flight" doc:"Messages sent whose outcome is open, at most."`
-	Canary            Canary   `yaml:"canary" doc:"none, or the sizes of the first steps. This version refuses to run a job with steps."`
+	Canary            Canary   `yaml:"canary" doc:"none, or the sizes of a job's first steps; the outcomes of each are waited for before the next one begins."`
 	ObserveFor        Observe  `yaml:"observe_for" doc:"How long an outcome is waited for: auto (the larger of 10 m and maxReceiveCount x visibility timeout of the source) or longer."`
 	Lease             Duration `yaml:"lease" doc:"How long a job holds its destination without a sign of life."`
 	SendDeadline      Duration `yaml:"send_deadline" doc:"The longest one send may take; shorter than the lease."`
 	AuthorizeTTL      Duration `yaml:"authorize_ttl" doc:"When an authorisation lapses by itself."`
-	PauseAtRecurrence float64  `yaml:"pause_at_recurrence" doc:"Share of recurrences that pauses a job at a canary step, above 0 and at most 1; only with canary steps."`
+	PauseAtRecurrence float64  `yaml:"pause_at_recurrence" doc:"Share of a canary step that came back at which the job pauses by itself, above 0 and at most 1; 0.2 if left out. Only with canary steps."`
+	PauseAtFailure    float64  `yaml:"pause_at_failure" doc:"Share of a canary step that was refused or is in doubt at which the job pauses by itself, above 0 and at most 1; 0.5 if left out. Only with canary steps."`
 }
 
 // Log says what is logged and how.

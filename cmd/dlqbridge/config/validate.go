@@ -213,12 +213,17 @@ func validateRedrive(d *decoder, r Redrive) {
 		}
 		last = step
 	}
-	_, given := d.origins["redrive.pause_at_recurrence"]
-	switch p := r.PauseAtRecurrence; {
-	case p < 0 || p > 1 || given && p == 0:
-		d.reportAt("redrive.pause_at_recurrence", fmt.Sprintf("%v is no share", p), "write a number above 0 and at most 1")
-	case p > 0 && len(r.Canary) == 0:
-		d.reportAt("redrive.pause_at_recurrence", "says nothing without canary steps, which this version does not run", "leave it out")
+	for _, one := range []struct {
+		path  string
+		share float64
+	}{{"redrive.pause_at_recurrence", r.PauseAtRecurrence}, {"redrive.pause_at_failure", r.PauseAtFailure}} {
+		_, given := d.origins[one.path]
+		switch p := one.share; {
+		case p < 0 || p > 1 || given && p == 0:
+			d.reportAt(one.path, fmt.Sprintf("%v is no share", p), "write a number above 0 and at most 1")
+		case p > 0 && len(r.Canary) == 0:
+			d.reportAt(one.path, "says nothing without canary steps", "add canary: [1, 5, 25], or leave it out")
+		}
 	}
 }
 

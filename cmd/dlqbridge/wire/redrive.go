@@ -23,6 +23,7 @@ func (b *Bridge) Controller() *redrive.Controller {
 		Now: b.Now, Log: b.Log, Holder: b.holder, Progress: b.progress,
 		Lease: time.Duration(c.Lease), SendDeadline: time.Duration(c.SendDeadline), AuthorizeTTL: time.Duration(c.AuthorizeTTL), Skew: time.Duration(b.Config.Skew),
 		Rate: dlqbridge.Rate(c.Rate), Burst: c.Burst, MaxInFlight: c.MaxInFlight,
+		Canary: c.Canary, PauseAtRecurrence: c.PauseAtRecurrence, PauseAtFailure: c.PauseAtFailure,
 	})
 }
 
