@@ -229,7 +229,7 @@ func other(t *testing.T, url, name string, args ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		t.Skipf("%s is not installed", name)
+		t.Skipf("needs %s: it is not installed", name)
 	}
 	command := exec.CommandContext(t.Context(), path, args...)
 	command.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+url, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
@@ -290,7 +290,7 @@ func TestBotoWorks(t *testing.T) {
 		t.Skip("starts other programs")
 	}
 	if output, err := exec.CommandContext(t.Context(), "python3", "-c", "import boto3").CombinedOutput(); err != nil {
-		t.Skipf("python3 has no boto3: %v: %s", err, output)
+		t.Skipf("needs boto3: python3 does not have it: %v: %s", err, output)
 	}
 	_, url := serve(t)
 	if got := strings.TrimSpace(other(t, url, "python3", "-c", botoStory)); got != "done" {
@@ -303,7 +303,7 @@ func TestTheSetUpScriptWorksTwice(t *testing.T) {
 		t.Skip("starts other programs")
 	}
 	if _, err := exec.LookPath("aws"); err != nil {
-		t.Skip("aws is not installed")
+		t.Skip("needs aws: it is not installed")
 	}
 	d, url := serve(t)
 	t.Setenv("PUBSUB_EMULATOR_HOST", "")
@@ -314,6 +314,11 @@ func TestTheSetUpScriptWorksTwice(t *testing.T) {
 	}
 	if got := d.Counters().Calls["dynamodb"]["CreateTable"]; got != 1 {
 		t.Errorf("made the table %d times", got)
+	}
+	// The ledger has its own keys; another table of that name would be refused.
+	got := other(t, url, "aws", "--endpoint-url", url, "dynamodb", "describe-table", "--table-name", "agent-ledger", "--query", "Table.KeySchema[].AttributeName", "--output", "text")
+	if strings.Join(strings.Fields(got), " ") != "task_id entry" {
+		t.Errorf("the ledger's keys are %s", got)
 	}
 }
 

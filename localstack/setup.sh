@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the demo's queues, tables and topics in the emulators of compose.yaml,
+# Makes the queues, the ledger and the topics of the examples in the emulators of compose.yaml,
 # or in any endpoints that the environment names. Running it again is fine.
 # An empty PUBSUB_EMULATOR_HOST leaves Pub/Sub out.
 set -eu
@@ -21,8 +21,8 @@ cloud sqs create-queue --queue-name orders --query QueueUrl --attributes \
 
 cloud dynamodb describe-table --table-name agent-ledger --query Table.TableName 2>/dev/null ||
   cloud dynamodb create-table --table-name agent-ledger --billing-mode PAY_PER_REQUEST --query TableDescription.TableName \
-    --attribute-definitions AttributeName=pk,AttributeType=S AttributeName=sk,AttributeType=S \
-    --key-schema AttributeName=pk,KeyType=HASH AttributeName=sk,KeyType=RANGE
+    --attribute-definitions AttributeName=task_id,AttributeType=S AttributeName=entry,AttributeType=S \
+    --key-schema AttributeName=task_id,KeyType=HASH AttributeName=entry,KeyType=RANGE
 
 [ -n "$pubsub" ] || exit 0
 

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -141,18 +142,23 @@ func (e *StepError) Error() string { return fmt.Sprintf("step %s: %v", e.Step, e
 // Unwrap gives errors.Is and errors.As what went wrong.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// FailureOf puts an error into the words of the header's last_error. An error
-// that left the effect in doubt has the cause ambiguous_effect, whatever the
-// technical reason was.
+// FailureOf puts an error into the words of the header's last_error. What
+// WithCause says around a step's error goes before what the step's own error
+// says; but an error that left the effect in doubt has the cause
+// ambiguous_effect, whatever anybody calls it.
 func FailureOf(err error) LastError {
 	e, ok := errors.AsType[*StepError](err)
 	if !ok {
 		f := faultOf(err)
 		return LastError{Class: string(f.cause), Code: f.code, Message: dlqbridge.CutText(err.Error(), maxText)}
 	}
+	cause, code := e.Cause, e.Code
+	if f := faultOf(err); cause != dlqbridge.CauseAmbiguousEffect {
+		cause, code = cmp.Or(f.cause, cause), cmp.Or(f.code, code)
+	}
 	retryable := e.Transient && e.Effect == dlqbridge.EffectNone
 	return LastError{
-		Class: string(e.Cause), Code: e.Code, Message: dlqbridge.CutText(e.Err.Error(), maxText),
+		Class: string(cause), Code: code, Message: dlqbridge.CutText(e.Err.Error(), maxText),
 		Step: e.Step, Tool: e.Tool, Dependency: e.Dependency, Retryable: &retryable, Phase: e.Phase,
 	}
 }

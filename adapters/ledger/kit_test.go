@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -216,6 +217,24 @@ func TestCheckComesBeforeAnythingIsWritten(t *testing.T) {
 	}
 	if f := w.fold("t1"); f.State != dlqbridge.EffectNone {
 		t.Errorf("fold: %+v", f)
+	}
+}
+
+// What a worker says around a step's error goes before what the step says
+// itself, but nobody can talk a doubt away.
+func TestTheOutermostCauseWins(t *testing.T) {
+	w := newWorld(t)
+	r := w.begin(w.kit(), ledger.Task{ID: "t1"})
+	spec := charge
+	spec.Check = func(context.Context) error { return errors.New("declined") }
+	_, err := r.Step(t.Context(), spec, (&card{}).call)
+	e := ledger.FailureOf(ledger.WithCause(fmt.Errorf("the order: %w", err), dlqbridge.CauseBusinessRule, "DECLINED"))
+	if e.Class != "business_rule" || e.Code != "DECLINED" || e.Step != spec.ID {
+		t.Errorf("%+v", e)
+	}
+	doubt := &ledger.StepError{Step: "a", Cause: dlqbridge.CauseAmbiguousEffect, Code: "ETIMEDOUT", Effect: dlqbridge.EffectUnknown, Err: errors.New("timeout")}
+	if e := ledger.FailureOf(ledger.WithCause(doubt, dlqbridge.CauseTimeout, "E1")); e.Class != "ambiguous_effect" || e.Code != "ETIMEDOUT" {
+		t.Errorf("%+v", e)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestDynamoDBFromTheAWSCommandLine(t *testing.T) {
 	url := startSocket(t)
 	path, err := exec.LookPath("aws")
 	if err != nil {
-		t.Skip("the aws command is not installed")
+		t.Skip("needs aws: it is not installed")
 	}
 	aws := func(arguments ...string) (output map[string]any, stderr string, err error) {
 		t.Helper()
@@ -113,10 +113,10 @@ func TestDynamoDBFromPython(t *testing.T) {
 	url := startSocket(t)
 	path, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("python3 is not installed")
+		t.Skip("needs python3: it is not installed")
 	}
 	if exec.CommandContext(t.Context(), path, "-c", "import boto3").Run() != nil {
-		t.Skip("python3 has no boto3")
+		t.Skip("needs boto3: python3 does not have it")
 	}
 	command := exec.CommandContext(t.Context(), path, "-c", botoScript)
 	command.Env = awsEnvironment(url)

@@ -72,7 +72,7 @@ func startMoto(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("moto_server")
 	if err != nil {
-		t.Skip("moto_server is not installed")
+		t.Skip("needs moto_server: it is not installed")
 	}
 	probe, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -85,7 +85,7 @@ func startMoto(t *testing.T) string {
 	command := exec.Command(path, "-H", host, "-p", port)
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Start(); err != nil {
-		t.Skipf("moto_server does not start: %v", err)
+		t.Skipf("needs moto_server: it does not start: %v", err)
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -110,9 +110,9 @@ func startMoto(t *testing.T) string {
 		select {
 		case <-again.C:
 		case <-ended:
-			t.Skipf("moto_server stopped: %s", output.String())
+			t.Skipf("needs moto_server: it stopped: %s", output.String())
 		case <-patience.C:
-			t.Skip("moto_server does not answer within a minute")
+			t.Skip("needs moto_server: it does not answer within a minute")
 		}
 	}
 }

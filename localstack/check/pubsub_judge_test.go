@@ -95,9 +95,9 @@ func startEmulator(t *testing.T) string {
 		select {
 		case <-again.C:
 		case <-ended:
-			t.Skipf("the emulator stopped: %s", output.String())
+			t.Skipf("needs java: the emulator stopped: %s", output.String())
 		case <-patience.C:
-			t.Skip("the emulator does not answer within a minute")
+			t.Skip("needs java: the emulator does not answer within a minute")
 		}
 	}
 }

@@ -20,10 +20,10 @@ const tableName = "agent-ledger"
 func TestPythonExample(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("python3 is not on PATH")
+		t.Skip("needs python3: it is not on PATH")
 	}
 	if err := exec.CommandContext(t.Context(), python, "-c", "import boto3").Run(); err != nil {
-		t.Skip("python3 has no boto3")
+		t.Skip("needs boto3: python3 does not have it")
 	}
 	cloud := localstack.New(localstack.Options{})
 	t.Cleanup(cloud.Close)
