@@ -71,7 +71,7 @@ const (
 	DefaultSkew          = 30 * time.Second // how far two machines' clocks may differ
 )
 
-// causePolicies is the table of CONTRACT section 6, in its order.
+// causePolicies is the one table of causes; Causes lists them in its order.
 var causePolicies = []CausePolicy{
 	{Cause: CauseTimeout, Lane: LaneTechnicalDependency, Retryable: true, Fixable: true, Arrival: StatusClassified},
 	{Cause: CauseDependencyUnavailable, Lane: LaneTechnicalDependency, Retryable: true, Fixable: true, Arrival: StatusClassified},

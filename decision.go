@@ -55,7 +55,7 @@ type DecisionInput struct {
 	Approved bool
 	Effect   Folded
 	// RepeatSafe: the route declares a contract under which a retry of the
-	// unrepaired payload repeats no effect (section 5, Declarations).
+	// unrepaired payload repeats no effect (see RepeatSafe).
 	RepeatSafe bool
 	// Expired: past valid_until.
 	Expired bool
@@ -75,8 +75,7 @@ type Decision struct {
 	Why    Why
 }
 
-// Decide is the decision table of CONTRACT section 7: the first rule that
-// matches wins. It is pure.
+// Decide is the decision table: the first rule that matches wins. It is pure.
 func Decide(in DecisionInput) Decision {
 	uncovered := in.Effect.Uncovered
 	arrival := in.Policy.Arrival

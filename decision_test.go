@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// decideByRules is CONTRACT section 7 written down a second time, rule by rule
-// and in its words, so that Decide is held against the contract over every
-// combination of its inputs.
+// decideByRules is the table of decisions written down a second time, as a plain
+// list of rules, so that Decide is held against it over every combination of its
+// inputs.
 func decideByRules(in DecisionInput) Action {
 	unsafe := !in.RepeatSafe
 	rules := []struct {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The rules of CONTRACT section 8, held against the table over all pairs.
+// What must hold of every move, held against the table over all pairs.
 func TestMovesOverAllPairs(t *testing.T) {
 	reopens := []Status{StatusRejected, StatusCancelledExpired, StatusCompletedManually}
 	for _, r := range Moves() {
