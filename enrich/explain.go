@@ -2,13 +2,16 @@ package enrich
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/dlqbridge/dlqbridge"
 )
 
-// Explanation is why a record was decided as it was (`records explain`).
+// Explanation is why a record was decided as it was (`records explain`), in
+// words for somebody who has never seen the code. What a sender wrote stands in
+// it as it was written: a terminal must escape it.
 type Explanation struct {
 	ID     string           `json:"id"`
 	Status dlqbridge.Status `json:"status"`
@@ -23,12 +26,40 @@ type Explanation struct {
 	Effect     dlqbridge.Effect `json:"effect"`
 	Uncovered  dlqbridge.Effect `json:"uncovered"`
 	RepeatSafe bool             `json:"repeatSafe"`
-	// Steps is what was found, step by step, in words.
+	// Decided says what the rule is; Classified how the cause was found.
+	Decided    []string `json:"decided"`
+	Classified []string `json:"classified"`
+	// Steps is what was found, step by step; Fold how that was put together.
 	Steps []string `json:"steps"`
+	Fold  []string `json:"fold"`
+	// Letter is what is peculiar about the newest letter.
+	Letter []string `json:"letter"`
+	// Limits is what else stands in the way, and when.
+	Limits []string `json:"limits"`
 	// Change is what would lead to another decision.
 	Change []string `json:"change"`
 	// Verbs are the moves that the status allows to people.
 	Verbs []dlqbridge.Verb `json:"verbs"`
+}
+
+// Section is one part of an explanation.
+type Section struct {
+	Title string
+	Lines []string
+}
+
+// Sections are the parts of an explanation in the order to read them; those
+// that have nothing to say are left out.
+func (e Explanation) Sections() []Section {
+	all := []Section{
+		{"why", append([]string{e.Reason}, e.Decided...)},
+		{"what failed", e.Classified},
+		{"what is known about effects", append(slices.Clone(e.Steps), e.Fold...)},
+		{"the letter", e.Letter},
+		{"what stands in the way", e.Limits},
+		{"what would change it", e.Change},
+	}
+	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Lines) == 0 })
 }
 
 // Explain says why a record was decided as it was, from what is stored.
@@ -38,7 +69,8 @@ func Explain(c dlqbridge.Case) Explanation {
 	e := Explanation{
 		ID: k.ID, Status: k.Status, Action: k.Action, Rule: k.Why, Cause: k.Cause, CauseRule: x.Failure.Rule, Reason: x.Reason,
 		Effect: k.Effect, Uncovered: k.Uncovered, RepeatSafe: k.RepeatSafe,
-		Steps: []string{}, Change: []string{}, Verbs: nonNil(dlqbridge.VerbsFor(k.Status)),
+		Decided: nonNil(decided(k)), Classified: nonNil(classified(k, x)), Fold: nonNil(foldLines(k, x)), Letter: []string{}, Limits: nonNil(limits(k, x)),
+		Steps: []string{}, Change: changes(k, x), Verbs: nonNil(dlqbridge.VerbsFor(k.Status)),
 	}
 	for _, f := range x.Findings {
 		e.Steps = append(e.Steps, sentence(f, x.Checkpoint, k))
@@ -49,92 +81,154 @@ func Explain(c dlqbridge.Case) Explanation {
 	if x.Checkpoint != nil {
 		e.Steps = append(e.Steps, fmt.Sprintf("Checkpoint %s covers steps of its own runs up to %q.", x.Checkpoint.Ref, x.Checkpoint.Step))
 	}
-	e.Change = append(e.Change, changes(k, x)...)
+	if a := c.Arrival(k.Newest); a != nil {
+		e.Letter = nonNil(letterLines(*a))
+	}
 	return e
 }
 
-// sentence says what one finding says and what it is worth.
-func sentence(f dlqbridge.Finding, cp *dlqbridge.Checkpoint, k dlqbridge.Control) string {
-	step := "step " + f.Step
-	if f.Step == dlqbridge.AllSteps {
-		step = "all steps that nobody names"
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s", f.Store, step)
-	if f.Run != "" {
-		fmt.Fprintf(&b, " in run %s", f.Run)
-	}
-	fmt.Fprintf(&b, ": %s by %s", f.State, f.Proof)
-	if f.Detail != "" {
-		fmt.Fprintf(&b, " (%s)", f.Detail)
-	}
-	if !f.AsOf.IsZero() {
-		fmt.Fprintf(&b, ", as of %s", dlqbridge.FormatTime(f.AsOf))
-	}
-	switch {
-	case cp.Covers(f):
-		b.WriteString("; covered by the checkpoint")
-	case f.Proof == dlqbridge.ProofNothingFound:
-		b.WriteString("; proves nothing")
-	case f.State == dlqbridge.EffectNone && f.Proof == dlqbridge.ProofWorkerStatement:
-		b.WriteString("; counts only for its own run, and only on routes that trust workers")
-	case f.State == dlqbridge.EffectNone && !f.AsOf.After(k.LastSend) && (f.Run == "" || f.Step == dlqbridge.AllSteps) &&
-		(f.Proof == dlqbridge.ProofOperator || f.Proof == dlqbridge.ProofSystemRead):
-		b.WriteString("; from before the last send, so it says nothing about what came after")
-	}
-	return b.String() + "."
+// ruleWords is what each rule of the decision says, in the words of a person.
+var ruleWords = map[dlqbridge.Why]string{
+	dlqbridge.WhyCompleted:       "a store shows that the task completed, so nothing is left to do",
+	dlqbridge.WhyCritical:        "a critical failure is looked at by people before anything else",
+	dlqbridge.WhyEffectUnknown:   "nobody knows whether something changed outside, and running it again is not declared safe",
+	dlqbridge.WhyEffectConfirmed: "something changed outside, and running it again would do it twice",
+	dlqbridge.WhyExpired:         "the work is past the time at which it loses its sense",
+	dlqbridge.WhyCheckpoint:      "nothing happened after a checkpoint that this route can go on from",
+	dlqbridge.WhyCoveredEffect:   "something changed outside before the checkpoint, and this route cannot go on from one",
+	dlqbridge.WhyRetryable:       "the same again may work, repeating it is safe, and the redrive budget is not used up",
+	dlqbridge.WhyFixable:         "somebody can change what made it fail, and sending it again after that is safe",
+	dlqbridge.WhyUnrepeatable:    "somebody can change what made it fail, but sending the changed task again is not known to be safe",
+	dlqbridge.WhyUnclassified:    "nothing is known about why it failed",
+	dlqbridge.WhyNoFix:           "neither a new attempt nor a change on our side would help",
+	dlqbridge.WhyLinked:          "a letter came for work whose record was closed, which nothing should send again unseen",
+	dlqbridge.WhyConflict:        "letters of one task differ where they must not, so it is not clear what would be sent",
+	WhyLate:                      "another letter came while this one was being redriven",
+	WhyBare:                      "only the bytes of this letter could be stored",
 }
 
-// changes lists what would lead to another decision.
-func changes(k dlqbridge.Control, x dlqbridge.Context) []string {
-	if k.Status.Closed() {
-		return []string{"The record is closed; a new letter would open the next one."}
+func decided(k dlqbridge.Control) []string {
+	words, ok := ruleWords[k.Why]
+	if !ok {
+		return nil
 	}
+	return []string{fmt.Sprintf("The first rule that fits is %s: %s.", k.Why, words)}
+}
+
+// classified says how the cause was found and what is known of the failure.
+func classified(k dlqbridge.Control, x dlqbridge.Context) []string {
 	var out []string
-	switch k.Why { //nolint:exhaustive // the default is for all others
-	case dlqbridge.WhyEffectUnknown:
-		switch {
-		case !x.RunningUntil.IsZero():
-			out = append(out, "The end of the run that may still be going, or "+dlqbridge.FormatTime(x.RunningUntil)+".")
-		case len(x.Unavailable) > 0:
-			out = append(out, "An answer of "+names(x.Unavailable)+" (triage investigate).")
+	if k.Cause != "" {
+		out = append(out, fmt.Sprintf("Classed as %s, %s.", strings.ReplaceAll(string(k.Cause), "_", " "), causeWords(x.Failure.Rule)))
+	}
+	f := x.Failure
+	var where []string
+	for _, w := range [][2]string{{"step", f.Step}, {"tool", f.Tool}, {"dependency", f.Dependency}, {"phase", f.Phase}, {"code", f.Code}} {
+		if w[1] != "" {
+			where = append(where, w[0]+" "+w[1])
 		}
-		open := openSteps(x.Findings)
-		if len(open) > 0 {
-			out = append(out, fmt.Sprintf("Proof of what happened in %s: triage settle-effect --to none_confirmed|confirmed --step … --evidence …", strings.Join(open, ", ")))
-		} else {
-			out = append(out, "Proof that nothing changed outside: triage settle-effect --to none_confirmed --all-steps --evidence …")
-		}
-		out = append(out, "A route that declares effects: none or effects: idempotent, or a ledger that its workers write.")
-	case dlqbridge.WhyEffectConfirmed:
-		out = append(out, "The effect undone (triage compensated) or the work finished by hand (triage complete-manually).")
-	case dlqbridge.WhyCritical:
-		out = append(out, "Two different authenticated approvals (triage authorize), or a corrected cause (triage classify).")
-	case dlqbridge.WhyConflict:
-		out = append(out, "The letters agreeing: reject the record, or do the work by hand.")
-	case WhyLate, dlqbridge.WhyLinked, WhyBare:
-		out = append(out, "Somebody looking at it (triage investigate).")
-	case dlqbridge.WhyFixable, dlqbridge.WhyUnrepeatable:
-		out = append(out, "A verifiable fix (triage fix --fix KIND:TEXT).")
-	case dlqbridge.WhyUnclassified:
-		out = append(out, "A named cause (triage classify --cause …).")
-	case dlqbridge.WhyExpired:
-		out = append(out, "Nothing: the work lost its sense. Close it (triage cancel-expired).")
-	case dlqbridge.WhyCoveredEffect:
-		out = append(out, "A route with resume: true, whose workers go on from the checkpoint.")
-	default:
-		out = append(out, "Another finding of the stores, another cause, or a fix.")
+	}
+	if len(where) > 0 {
+		out = append(out, title(strings.Join(where, ", "))+".")
+	}
+	if f.Message != "" {
+		out = append(out, "Message: "+f.Message)
+	}
+	if f.Retryable != nil && !*f.Retryable && dlqbridge.DefaultCausePolicy(k.Cause).Retryable {
+		out = append(out, "Whoever saw it fail says that the same again cannot work.")
 	}
 	return out
 }
 
-// openSteps names the steps that are unknown.
-func openSteps(findings []dlqbridge.Finding) []string {
+// causeWords says what a classification rule means. Its form is NAME:DETAIL.
+func causeWords(rule string) string {
+	name, detail, _ := strings.Cut(rule, ":")
+	by := detail
+	if by == messageStore {
+		by = "the letter"
+	}
+	switch name {
+	case "person":
+		return "by a person"
+	case "critical":
+		return "because " + by + " states it as critical, which goes before everything else"
+	case "route":
+		return "by the route's own " + detail
+	case "stated":
+		return "as " + by + " states it"
+	case "code":
+		return "because that is what the code " + detail + " means wherever it is used"
+	case "message":
+		return fmt.Sprintf("from the words of its message (%s)", detail)
+	case "in_flight":
+		return "because a call was under way and nobody knows how it ended: " + detail
+	}
+	return "because no rule knows it"
+}
+
+// letterLines says what is peculiar about a letter: what was around the
+// payload, what that said, where values disagree.
+func letterLines(a dlqbridge.Arrival) []string {
 	var out []string
-	for _, f := range findings {
-		if f.State == dlqbridge.EffectUnknown && f.Step != dlqbridge.AllSteps && !slices.Contains(out, f.Step) {
-			out = append(out, f.Step)
+	if len(a.Envelopes) > 0 {
+		around := make([]string, len(a.Envelopes))
+		for i, name := range a.Envelopes {
+			around[i] = envelopeWords(name)
 		}
+		out = append(out, "It came as "+strings.Join(around, ", in that ")+".")
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Facts)) {
+		out = append(out, fmt.Sprintf("%s: %s", name, a.Facts[name]))
+	}
+	for _, c := range a.Conflicts {
+		out = append(out, fmt.Sprintf("Not believed for %s: %s (found by %s).", c.Field, c.Value, c.Selector))
+	}
+	return out
+}
+
+// envelopeWords is what an envelope is for a person.
+func envelopeWords(name string) string {
+	if like, ok := strings.CutPrefix(name, looksLike); ok {
+		return "what looks like " + envelopeWords(like) + " and was not opened"
+	}
+	if words, ok := envelopeNames[name]; ok {
+		return words
+	}
+	return name
+}
+
+var envelopeNames = map[string]string{
+	"sns": "a notification of SNS", "lambda-dlq": "the leftover of an asynchronous invocation (Lambda's dead-letter queue)",
+	"lambda-destination": "the record of an asynchronous invocation (Lambda's destination)", "eventbridge-dlq": "the leftover of an EventBridge rule",
+	"scheduler-dlq": "the leftover of an EventBridge schedule", "eventbridge-bus-dlq": "the record of an EventBridge custom bus", "eventbridge": "an EventBridge event",
+	"s3": "a notification of S3", "s3-test": "the test event that S3 sends at set-up", "cloudevents": "a CloudEvent", "cloudevents-attributes": "a CloudEvent in attributes",
+	"celery": "a Celery task", "activejob": "an ActiveJob job", "shoryuken": "a Shoryuken message", "laravel": "a Laravel job",
+	"laravel-pointer": "a pointer to a Laravel job", "sqs-extended": "a pointer of the SQS extended client", "gocdk": "a message of Go CDK", "gzip": "gzip",
+	"base64": "base64", "temporal": "a Temporal payload", "temporal-failure": "a Temporal failure", "tool-calls": "a model's tool calls",
+}
+
+// limits is what else keeps the record from being sent, and for how long.
+func limits(k dlqbridge.Control, x dlqbridge.Context) []string {
+	var out []string
+	if k.Status.Closed() {
+		return out
+	}
+	if x.Restriction != "" {
+		for part := range strings.SplitSeq(x.Restriction, "; ") {
+			out = append(out, title(part)+".")
+		}
+	}
+	if !k.NotBefore.IsZero() {
+		out = append(out, "Policy waits until "+dlqbridge.FormatTime(k.NotBefore)+"; a person with a fix need not.")
+	}
+	if !k.RecheckAt.IsZero() {
+		out = append(out, "It is looked at again by itself at "+dlqbridge.FormatTime(k.RecheckAt)+".")
+	}
+	if !k.Deadline.IsZero() {
+		out = append(out, "Its result is due at "+dlqbridge.FormatTime(k.Deadline)+".")
+	}
+	if !k.ValidUntil.IsZero() {
+		out = append(out, "It loses its sense at "+dlqbridge.FormatTime(k.ValidUntil)+".")
 	}
 	return out
 }

@@ -49,7 +49,7 @@ func decided(a dlqbridge.Action, s dlqbridge.Status, w dlqbridge.Why) dlqbridge.
 
 func findings(f ...dlqbridge.Finding) dlqbridge.Testimony { return dlqbridge.Testimony{Findings: f} }
 
-// TestContractRows holds Judge against sections 5 to 7 of the contract, one row
+// TestContractRows holds Judge against the promises about effect, cause and decision, one row
 // each: what is known goes in, cause, effect and decision come out.
 func TestContractRows(t *testing.T) {
 	now := start.Add(time.Hour)

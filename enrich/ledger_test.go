@@ -35,7 +35,7 @@ func attribute(v any) types.AttributeValue {
 }
 
 // TestLedgerRowsInDecisionOut holds the whole way, ledger table to record,
-// against the rows of CONTRACT 5 and 7.
+// against what follows from each row.
 func TestLedgerRowsInDecisionOut(t *testing.T) {
 	const (
 		none, confirmed, unknown = dlqbridge.EffectNone, dlqbridge.EffectConfirmed, dlqbridge.EffectUnknown

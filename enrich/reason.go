@@ -113,11 +113,11 @@ func sourceless(a dlqbridge.Arrival) string {
 	const refused = "has no queue to go back to, so a redrive is refused (target_missing): "
 	switch a.Facts[factOrigin] {
 	case "lambda-async", "lambda-destination":
-		return refused + "it was an asynchronous invocation of a function; invoke it with the same event, or name a source_queue on the route"
+		return refused + "it was an asynchronous invocation of a function. Invoke it with the same event, or name a source_queue on the route"
 	case "eventbridge-rule", "eventbridge-scheduler", "eventbridge-bus":
-		return refused + "EventBridge delivered it to a target; put the event again, or name a source_queue on the route"
+		return refused + "EventBridge delivered it to a target. Put the event again, or name a source_queue on the route"
 	case "sns-subscription":
-		return refused + "SNS delivered it to a subscription; name the subscribed queue as source_queue on the route"
+		return refused + "SNS delivered it to a subscription. Name the subscribed queue as source_queue on the route"
 	}
 	return refused + "name a source_queue on the route"
 }

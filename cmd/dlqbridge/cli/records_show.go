@@ -142,7 +142,6 @@ func (s *session) recordsExplain() *cobra.Command {
 
 func printExplanation(out *screen.Screen, e enrich.Explanation) {
 	out.Printf("%s  %s  %s\n", screen.Styled{Style: screen.Bold, Text: e.ID}, statusCell(e.Status), string(e.Action))
-	out.Printf("  %s\n", e.Reason)
 	out.Printf("  rule %s, cause %s", string(e.Rule), string(e.Cause))
 	if e.CauseRule != "" {
 		out.Printf(" (%s)", e.CauseRule)
@@ -152,12 +151,9 @@ func printExplanation(out *screen.Screen, e enrich.Explanation) {
 		out.Printf(", repeating is declared safe")
 	}
 	out.Printf("\n")
-	for _, part := range []struct {
-		name  string
-		lines []string
-	}{{"what is known", e.Steps}, {"what would change it", e.Change}} {
-		out.Printf("%s\n", screen.Styled{Style: screen.Bold, Text: part.name})
-		for _, l := range part.lines {
+	for _, section := range e.Sections() {
+		out.Printf("%s\n", screen.Styled{Style: screen.Bold, Text: section.Title})
+		for _, l := range section.Lines {
 			out.Printf("  - %s\n", l)
 		}
 	}

@@ -1,0 +1,255 @@
+package enrich
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// What states and proofs are in the words of a person.
+var (
+	stateWords = map[dlqbridge.Effect]string{
+		dlqbridge.EffectNone: "nothing happened", dlqbridge.EffectConfirmed: "it happened", dlqbridge.EffectUnknown: "not known",
+	}
+	proofWords = map[dlqbridge.Proof]string{
+		dlqbridge.ProofReceipt: "there is a receipt", dlqbridge.ProofSystemRead: "it looked", dlqbridge.ProofNotStarted: "no such step was begun",
+		dlqbridge.ProofDeclared: "so declared", dlqbridge.ProofWorkerStatement: "the worker says so of its own run", dlqbridge.ProofOperator: "a person looked",
+		dlqbridge.ProofNothingFound: "nothing was found",
+	}
+)
+
+func inWords[K ~string](words map[K]string, k K) string {
+	if w, ok := words[k]; ok {
+		return w
+	}
+	return string(k)
+}
+
+// sentence says what one finding says and what it is worth.
+func sentence(f dlqbridge.Finding, cp *dlqbridge.Checkpoint, k dlqbridge.Control) string {
+	step := "step " + f.Step
+	if f.Step == dlqbridge.AllSteps {
+		step = "all steps that nobody names"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s", title(f.Store), step)
+	if f.Run != "" {
+		fmt.Fprintf(&b, " of run %s", f.Run)
+	}
+	fmt.Fprintf(&b, ": %s, %s", inWords(stateWords, f.State), inWords(proofWords, f.Proof))
+	if f.Detail != "" {
+		fmt.Fprintf(&b, " (%s)", f.Detail)
+	}
+	if f.Receipt != nil && *f.Receipt != "" {
+		fmt.Fprintf(&b, ", receipt %s", *f.Receipt)
+	}
+	if !f.AsOf.IsZero() {
+		fmt.Fprintf(&b, ", as of %s", dlqbridge.FormatTime(f.AsOf))
+	}
+	switch {
+	case cp.Covers(f):
+		b.WriteString("; covered by the checkpoint")
+	case f.Proof == dlqbridge.ProofNothingFound:
+		b.WriteString("; proves nothing")
+	case f.State == dlqbridge.EffectNone && f.Proof == dlqbridge.ProofWorkerStatement:
+		b.WriteString("; counts only for its own run, and only on routes that trust workers")
+	case f.State == dlqbridge.EffectNone && !f.AsOf.After(k.LastSend) && (f.Run == "" || f.Step == dlqbridge.AllSteps) &&
+		(f.Proof == dlqbridge.ProofOperator || f.Proof == dlqbridge.ProofSystemRead):
+		b.WriteString("; from before the last send, so it says nothing about what came after")
+	}
+	return b.String() + "."
+}
+
+// maxFoldLines bounds how many steps are folded one by one for a person.
+const maxFoldLines = 20
+
+// foldLines says what each step comes to and what they come to together. It
+// folds each step alone with the fold itself, so that it cannot say anything
+// else than what decided; where the fold knew more than is stored (whether the
+// route trusts workers), it says the result only.
+func foldLines(k dlqbridge.Control, x dlqbridge.Context) []string {
+	if len(x.Findings) == 0 {
+		return nil
+	}
+	if !x.RunningUntil.IsZero() {
+		return []string{"Together: not known, because a run may still be going until " + dlqbridge.FormatTime(x.RunningUntil) + "."}
+	}
+	var out []string
+	if in, ok := refold(k, x); ok {
+		out = stepLines(in)
+	}
+	switch x.Folded.State {
+	case dlqbridge.EffectUnknown:
+		out = append(out, "Together: not known, because "+whyUnknown(x.Findings)+".")
+	case dlqbridge.EffectConfirmed:
+		out = append(out, "Together: it happened, because something did and nothing is unknown.")
+	case dlqbridge.EffectNone:
+		out = append(out, "Together: nothing happened, because a positive proof speaks for every step.")
+	}
+	if x.Folded.Uncovered != x.Folded.State {
+		out = append(out, fmt.Sprintf("Beyond the checkpoint: %s, which is what decides.", inWords(stateWords, x.Folded.Uncovered)))
+	}
+	return out
+}
+
+// whyUnknown says which kind of not knowing it is.
+func whyUnknown(findings []dlqbridge.Finding) string {
+	named, doubted := false, false
+	for _, f := range findings {
+		if f.State == dlqbridge.EffectUnknown {
+			named = named || f.Step != dlqbridge.AllSteps
+			doubted = doubted || f.Proof != dlqbridge.ProofNothingFound
+		}
+	}
+	switch {
+	case named:
+		return "one step of which nobody knows is enough"
+	case doubted:
+		return "somebody who may know of a step could not say"
+	}
+	return "no proof that still counts speaks for every step"
+}
+
+// refold finds what the fold looked at, as far as it is stored: the input with
+// which it comes to what is stored.
+func refold(k dlqbridge.Control, x dlqbridge.Context) (dlqbridge.FoldInput, bool) {
+	for _, trust := range []bool{false, true} {
+		for _, sent := range []time.Time{k.LastSend, {}} {
+			in := dlqbridge.FoldInput{Findings: x.Findings, LastSend: sent, Checkpoint: x.Checkpoint, TrustWorker: trust}
+			if trust {
+				in.OnlyRun = x.Task.RunID
+			}
+			if dlqbridge.Fold(in) == x.Folded {
+				return in, true
+			}
+		}
+	}
+	return dlqbridge.FoldInput{}, false
+}
+
+func stepLines(in dlqbridge.FoldInput) []string {
+	var steps [][2]string // run and step
+	var general []dlqbridge.Finding
+	for _, f := range in.Findings {
+		if f.Step == dlqbridge.AllSteps {
+			general = append(general, f)
+			continue
+		}
+		joins := f.Run == "" && slices.ContainsFunc(in.Findings, func(g dlqbridge.Finding) bool { return g.Step == f.Step && g.Run != "" })
+		if key := [2]string{f.Run, f.Step}; !joins && !slices.Contains(steps, key) {
+			steps = append(steps, key)
+		}
+	}
+	var out []string
+	for i, s := range steps {
+		if i == maxFoldLines {
+			out = append(out, fmt.Sprintf("And %d steps more.", len(steps)-i))
+			break
+		}
+		alone := in
+		// Nobody but this step is asked: the rest is taken as not begun.
+		alone.Findings = []dlqbridge.Finding{{Step: dlqbridge.AllSteps, State: dlqbridge.EffectNone, Proof: dlqbridge.ProofNotStarted}}
+		for _, f := range in.Findings {
+			if f.Step == s[1] && (f.Run == s[0] || f.Run == "") || f.Step == dlqbridge.AllSteps && f.State != dlqbridge.EffectUnknown {
+				alone.Findings = append(alone.Findings, f)
+			}
+		}
+		where := "Step " + s[1]
+		if s[0] != "" {
+			where += " of run " + s[0]
+		}
+		out = append(out, fmt.Sprintf("%s comes to: %s.", where, inWords(stateWords, dlqbridge.Fold(alone).State)))
+	}
+	rest := in
+	rest.Findings = general
+	switch state := dlqbridge.Fold(rest).State; {
+	case len(general) == 0:
+		out = append(out, "Nobody speaks for steps that are not named, so there may have been others.")
+	case len(steps) > 0:
+		out = append(out, fmt.Sprintf("All other steps come to: %s.", inWords(stateWords, state)))
+	}
+	return out
+}
+
+// changes lists what would lead to another decision.
+func changes(k dlqbridge.Control, x dlqbridge.Context) []string {
+	if k.Status.Closed() {
+		return []string{"The record is closed; a new letter would open the next one."}
+	}
+	var out []string
+	switch k.Why { //nolint:exhaustive // the default is for all others
+	case dlqbridge.WhyEffectUnknown:
+		switch {
+		case !x.RunningUntil.IsZero():
+			out = append(out, "The end of the run that may still be going, or "+dlqbridge.FormatTime(x.RunningUntil)+".")
+		case len(x.Unavailable) > 0:
+			out = append(out, "An answer of "+names(x.Unavailable)+" (triage investigate).")
+		}
+		none := then(k, x, func(in *dlqbridge.DecisionInput) {
+			in.Effect = dlqbridge.Folded{State: dlqbridge.EffectNone, Uncovered: dlqbridge.EffectNone}
+		})
+		happened := then(k, x, func(in *dlqbridge.DecisionInput) {
+			in.Effect = dlqbridge.Folded{State: dlqbridge.EffectConfirmed, Uncovered: dlqbridge.EffectConfirmed}
+		})
+		if open := openSteps(x.Findings); len(open) > 0 {
+			out = append(out, fmt.Sprintf("Proof of what happened in %s: triage settle-effect --to none_confirmed|confirmed --step … --evidence …", strings.Join(open, ", ")))
+		} else {
+			out = append(out, "Proof that nothing changed outside: triage settle-effect --to none_confirmed --all-steps --evidence …")
+		}
+		out = append(out, fmt.Sprintf("With proof that nothing happened: %s; with proof that it happened: %s.", none, happened),
+			"A route that declares effects: none or effects: idempotent, or a ledger that its workers write.")
+	case dlqbridge.WhyEffectConfirmed:
+		out = append(out, "The effect undone (triage compensated) or the work finished by hand (triage complete-manually).")
+	case dlqbridge.WhyCritical:
+		out = append(out, "Two different authenticated approvals (triage authorize), or a corrected cause (triage classify).")
+	case dlqbridge.WhyConflict:
+		out = append(out, "The letters agreeing: reject the record, or do the work by hand.")
+	case WhyLate, dlqbridge.WhyLinked, WhyBare:
+		out = append(out, "Somebody looking at it (triage investigate).")
+	case dlqbridge.WhyFixable, dlqbridge.WhyUnrepeatable:
+		if k.Fix == "" {
+			out = append(out, "A verifiable fix (triage fix --fix KIND:TEXT).")
+		} else {
+			out = append(out, "Nothing is missing but somebody who authorises it (redrive run, or triage authorize).")
+		}
+	case dlqbridge.WhyRetryable:
+		out = append(out, "Nothing is missing but somebody who authorises it (redrive run, or triage authorize), or policy where the cause allows it.")
+	case dlqbridge.WhyUnclassified:
+		out = append(out, "A named cause (triage classify --cause …).")
+	case dlqbridge.WhyExpired:
+		out = append(out, "Nothing: the work lost its sense. Close it (triage cancel-expired).")
+	case dlqbridge.WhyCoveredEffect:
+		out = append(out, "A route with resume: true, whose workers go on from the checkpoint.")
+	default:
+		out = append(out, "Another finding of the stores, another cause, or a fix.")
+	}
+	return out
+}
+
+// then is what would be decided if something were different, by the decision's
+// own rules and the cause's usual policy.
+func then(k dlqbridge.Control, x dlqbridge.Context, change func(*dlqbridge.DecisionInput)) dlqbridge.Action {
+	in := dlqbridge.DecisionInput{
+		Policy: dlqbridge.DefaultCausePolicy(k.Cause), Effect: x.Folded, RepeatSafe: k.RepeatSafe, Expired: past(k.ValidUntil, x.At),
+		Redrives: k.Redrives, Fixed: k.Fix != "", Patched: k.PayloadVersion > 1,
+	}
+	if x.Failure.Retryable != nil && !*x.Failure.Retryable {
+		in.Policy.Retryable = false
+	}
+	change(&in)
+	return dlqbridge.Decide(in).Action
+}
+
+// openSteps names the steps that are unknown.
+func openSteps(findings []dlqbridge.Finding) []string {
+	var out []string
+	for _, f := range findings {
+		if f.State == dlqbridge.EffectUnknown && f.Step != dlqbridge.AllSteps && !slices.Contains(out, f.Step) {
+			out = append(out, f.Step)
+		}
+	}
+	return out
+}
