@@ -104,7 +104,7 @@ func TestC25NoPlainRedriveOfAnInvocation(t *testing.T) {
 		t.Errorf("got %v, %v, %+v", a.Envelopes, a.Facts, a.Failure)
 	}
 	j := e.Judge(t.Context(), start, []enrich.Subject{{Arrival: &a}})[0]
-	if !strings.Contains(j.Context.Restriction, "target_missing") || !strings.Contains(j.Context.Restriction, "invoke it") {
+	if !strings.Contains(j.Context.Restriction, "target_missing") || !strings.Contains(j.Context.Restriction, "Invoke it") {
 		t.Errorf("no advice: %q", j.Context.Restriction)
 	}
 	named := enricher(t, enrich.Route{Name: "calls", Place: arn("calls-dlq"), Source: arn("calls")})
