@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/dlqbridge/dlqbridge/adapters/gcppubsub"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/cli"
 	"github.com/dlqbridge/dlqbridge/localstack"
 )
@@ -37,6 +38,8 @@ type bench struct {
 	person         string
 	env            map[string]string
 	stdout, stderr bool // terminals
+	// pubsub connects the program to Pub/Sub; nil is the process's own way.
+	pubsub func(context.Context) (*gcppubsub.Client, error)
 }
 
 // inBubble makes a bench with tables and these queue pairs (a name ending in
@@ -198,7 +201,7 @@ func (b *bench) runCtx(ctx context.Context, args ...string) call {
 	p := &cli.Program{
 		Args: append([]string{"--config", b.config}, args...), Stdout: &out, Stderr: &errs, StdoutTerminal: b.stdout, StderrTerminal: b.stderr,
 		Env:  func(name string) (string, bool) { v, ok := b.env[name]; return v, ok },
-		User: func() string { return "os-" + b.person }, Now: time.Now, Version: "test",
+		User: func() string { return "os-" + b.person }, Now: time.Now, Version: "test", PubSub: b.pubsub,
 		AWS: func(context.Context) (aws.Config, error) {
 			c := b.cloud.AWSConfig()
 			person := b.person

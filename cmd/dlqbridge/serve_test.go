@@ -68,7 +68,7 @@ func startService(t *testing.T, config string, prepare ...func(*bench)) *service
 	p := &cli.Program{
 		Args: []string{"--config", file, "--log-format", "json", "serve", "--listen", "127.0.0.1:0"}, Stdout: io.Discard, Stderr: s.logs,
 		Env: func(string) (string, bool) { return "", false }, AWS: func(context.Context) (aws.Config, error) { return cloud.AWSConfig(), nil },
-		Version: "test", Listening: func(a net.Addr) { listening <- a },
+		Version: "test", PubSub: s.pubsub, Listening: func(a net.Addr) { listening <- a },
 	}
 	go func() { s.done <- p.Run(ctx) }()
 	t.Cleanup(func() { stop(); cloud.Close() })
