@@ -51,6 +51,10 @@ type Options struct {
 	// Route returns what is configured about a route; ok is false if it is not.
 	Route func(name string) (route Route, ok bool)
 
+	// Environment names the tables that records stand in; a plan made for another
+	// one is refused.
+	Environment string
+
 	// Now is the clock; timers run on the runtime's own.
 	Now func() time.Time
 	// Log gets no payload bytes, attribute values or findings.

@@ -3,9 +3,6 @@ package redrive
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,18 +33,33 @@ type Request struct {
 	Rate        dlqbridge.Rate
 	Burst       int
 	MaxInFlight int
+	// Plan is a plan made before, which is run as it stands: it says what is
+	// selected, with which fix and under which pace. Nil plans now.
+	Plan *Plan
+
+	canary []int
 }
 
 // Plan is a frozen selection with everything left out and why. Its JSON form
 // is public.
 type Plan struct {
-	Cause dlqbridge.Cause `json:"cause"`
+	Format int `json:"format"`
+	// Environment is where it was made: its records are looked for nowhere else.
+	Environment string          `json:"environment"`
+	Cause       dlqbridge.Cause `json:"cause"`
+	// Fix is what its authorisations will stand on; Policy: nobody's.
+	Fix    *dlqbridge.Fix `json:"fix"`
+	Policy bool           `json:"policy,omitempty"`
 	// Jobs has one entry for each destination.
 	Jobs     []PlannedJob          `json:"jobs"`
 	Selected int                   `json:"selected"`
 	Excluded []dlqbridge.Exclusion `json:"excluded"`
 	Rate     dlqbridge.Rate        `json:"rate"`
 	Burst    int                   `json:"burst"`
+	// MaxInFlight and Canary are those of the run, see Options.
+	MaxInFlight int      `json:"maxInFlight"`
+	Canary      []int    `json:"canary"`
+	Estimate    Estimate `json:"estimate"`
 	// Hash is over the canonical content: equal plans hash equally.
 	Hash string `json:"hash"`
 }
@@ -61,6 +73,8 @@ type PlannedJob struct {
 	// absent where a message has one place to be.
 	Receivers []string        `json:"receivers,omitempty"`
 	Members   []PlannedMember `json:"members"`
+
+	window time.Duration // how long a canary step is observed at most
 }
 
 // PlannedMember is one record that would be sent.
@@ -81,24 +95,28 @@ func (c *Controller) Plan(ctx context.Context, r Request) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	plan := Plan{Cause: r.Cause, Rate: r.Rate, Burst: r.Burst, Jobs: []PlannedJob{}, Excluded: p.excluded}
+	plan := Plan{
+		Format: PlanFormat, Environment: c.o.Environment, Cause: r.Cause, Fix: r.Fix, Policy: r.Policy,
+		Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight, Canary: append([]int{}, r.canary...),
+		Jobs: []PlannedJob{}, Excluded: p.excluded,
+	}
 	for _, t := range p.targets {
 		plan.Excluded = append(plan.Excluded, t.excluded...)
 		if len(t.members) > 0 {
-			plan.Jobs = append(plan.Jobs, PlannedJob{Destination: t.urn, Route: t.route, Receivers: t.facts.Receivers, Members: t.members})
+			job := PlannedJob{Destination: t.urn, Route: t.route, Receivers: t.facts.Receivers, Members: t.members, window: AutoWindow(t.facts)}
+			if route, ok := c.o.Route(t.route); ok && route.ObserveFor > 0 {
+				job.window = route.ObserveFor
+			}
+			plan.Jobs = append(plan.Jobs, job)
 			plan.Selected += len(t.members)
 		}
 	}
 	if plan.Excluded == nil {
 		plan.Excluded = []dlqbridge.Exclusion{}
 	}
-	text, err := json.Marshal(plan)
-	if err != nil {
-		return Plan{}, fmt.Errorf("hash the plan: %w", err)
-	}
-	sum := sha256.Sum256(text)
-	plan.Hash = hex.EncodeToString(sum[:])
-	return plan, nil
+	plan.Estimate = c.estimate(plan)
+	plan.Hash, err = plan.sum()
+	return plan, err
 }
 
 func (c *Controller) defaults(r Request) Request {
@@ -113,6 +131,9 @@ func (c *Controller) defaults(r Request) Request {
 	}
 	if r.MaxInFlight <= 0 {
 		r.MaxInFlight = c.o.MaxInFlight
+	}
+	if r.canary == nil {
+		r.canary = c.o.Canary
 	}
 	if r.Policy {
 		r.Actor, r.Fix = PolicyActor, nil
@@ -159,6 +180,9 @@ type candidate struct {
 // survey reads the candidates and decides about each. With only set it looks at
 // one destination.
 func (c *Controller) survey(ctx context.Context, r Request, only string) (*survey, error) {
+	if r.Plan != nil {
+		return c.frozen(ctx, *r.Plan, only)
+	}
 	if !r.Cause.Valid() {
 		return nil, fmt.Errorf("cause %q: %w: a job has exactly one cause", r.Cause, dlqbridge.ErrInvalid)
 	}
@@ -208,7 +232,7 @@ func (c *Controller) survey(ctx context.Context, r Request, only string) (*surve
 	for _, t := range s.targets {
 		t.order()
 		if !t.facts.FIFO { // whose groups keep their order instead
-			t.candidates = spread(t.candidates, c.o.Canary)
+			t.candidates = spread(t.candidates, r.canary)
 		}
 		for _, m := range t.candidates {
 			if r.Max > 0 && left == 0 {

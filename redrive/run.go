@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -14,6 +15,12 @@ import (
 // job is *dlqbridge.LeaseHeldError. When ctx ends it stops claiming, finishes
 // what is under way and leaves the job paused, which is no error.
 func (c *Controller) Run(ctx context.Context, r Request) (Result, error) {
+	if r.Plan != nil {
+		if err := errors.Join(r.Plan.Check(), c.belongs(*r.Plan)); err != nil {
+			return Result{}, err
+		}
+		r = r.follow(*r.Plan)
+	}
 	r = c.defaults(r)
 	s, err := c.survey(ctx, r, "")
 	if err != nil {
@@ -50,9 +57,9 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 			if err != nil {
 				return nil, err
 			}
-			t.members, t.excluded = nil, nil
+			t.members, t.excluded = nil, fresh(s.excluded, res.Excluded)
 			for _, again := range s.targets {
-				t.members, t.excluded = again.members, again.excluded
+				t.members, t.excluded = again.members, append(t.excluded, again.excluded...)
 			}
 		}
 		members, left, err := c.grant(ctx, r, t.members)
@@ -65,7 +72,7 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 		job := dlqbridge.Job{
 			ID: id, Version: 1, State: dlqbridge.JobRunning, Cause: r.Cause, Destination: t.urn, Route: t.route,
 			Fix: r.Fix, By: r.Actor, Why: r.Reason, Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight,
-			Canary: c.o.Canary, PauseAtRecurrence: c.o.PauseAtRecurrence, PauseAtFailure: c.o.PauseAtFailure,
+			Canary: r.canary, PauseAtRecurrence: c.o.PauseAtRecurrence, PauseAtFailure: c.o.PauseAtFailure,
 			Created: now, Selected: len(members),
 		}
 		// Crash in the middle of it: the job item is written last, so there is no
@@ -75,6 +82,15 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 		}
 		return c.runner(ctx, j, t, job), nil
 	}, res)
+}
+
+// fresh are the exclusions of records that are not excluded yet.
+func fresh(list, have []dlqbridge.Exclusion) []dlqbridge.Exclusion {
+	known := map[string]bool{}
+	for _, x := range have {
+		known[x.ID] = true
+	}
+	return slices.DeleteFunc(list, func(x dlqbridge.Exclusion) bool { return known[x.ID] })
 }
 
 // underLease adopts what the last holder left, asks prepare for the runner (nil:

@@ -38,6 +38,8 @@ type selection struct {
 	records                                                []string
 	max                                                    int
 	policy                                                 bool
+	// plan is a file with a plan made before; only run takes one.
+	plan string
 	// pace overrides the configuration, by path.
 	rate, burst, inFlight, canary, observe string
 }
@@ -76,6 +78,9 @@ func (f *selection) overrides() map[string]string {
 
 // request checks the flags. Running needs a reason, planning does not.
 func (f *selection) request(running bool) (redrive.Request, error) {
+	if f.plan != "" {
+		return f.planned()
+	}
 	r := redrive.Request{
 		Route: f.route, Signature: f.signature, Tenant: f.tenant, TaskType: f.taskType, IDs: f.records, Max: f.max, Reason: f.reason, Policy: f.policy,
 	}
@@ -123,7 +128,9 @@ func (s *session) redrivePlan() *cobra.Command {
 		Short: "Show what a run would send, and what not and why",
 		Long: `Shows the frozen selection of a run: which records would be sent where, and every
 other record of the cause with its reason. It reads stores and queues and changes
-nothing. The hash names the selection: equal plans hash equally.`,
+nothing. The hash names the selection: equal plans hash equally. With -o json the
+plan is a document that ` + "`redrive run --plan`" + ` runs as it stands: what changed
+since is refused record by record, a changed file or one made elsewhere as a whole.`,
 		Example: `  dlqbridge redrive plan --cause timeout
   dlqbridge redrive plan --cause permission --fix credential:key-7 --route orders -o json`,
 		Args: cobra.NoArgs,
@@ -154,13 +161,7 @@ func (s *session) showPlan(ctx context.Context, c *redrive.Controller, r redrive
 	if p.Jobs == nil {
 		p.Jobs = []redrive.PlannedJob{}
 	}
-	return s.print(planDoc{p, p.Rate.String()}, func(out *screen.Screen) { printPlan(out, p) })
-}
-
-// planDoc is a plan for machines, with its rate as people write it.
-type planDoc struct {
-	redrive.Plan
-	Rate string `json:"rate"`
+	return s.print(planDoc{Plan: p, Rate: p.Rate.String()}, func(out *screen.Screen) { printPlan(out, p) })
 }
 
 func printPlan(out *screen.Screen, p redrive.Plan) {
@@ -187,6 +188,7 @@ func printPlan(out *screen.Screen, p redrive.Plan) {
 		table.Flush()
 	}
 	printExcluded(out, p.Excluded)
+	printEstimate(out, p)
 	out.Printf("hash %s\n", p.Hash)
 }
 
@@ -241,7 +243,9 @@ observation ends and none came back. It pauses by itself when too many came back
 running meanwhile, or nothing can come back.`,
 		Example: `  dlqbridge redrive run --cause dependency_unavailable --fix state:payments-up --reason "outage over" --rate 20/s
   dlqbridge redrive run --cause timeout --fix deploy:1.4.2 --reason "fixed" --max 5 --wait
-  dlqbridge redrive run --cause timeout --policy      # only what policy may do alone`,
+  dlqbridge redrive run --cause timeout --policy      # only what policy may do alone
+  dlqbridge redrive plan --cause timeout --fix deploy:1.4.2 -o json > plan.json
+  dlqbridge redrive run --plan plan.json --reason "read and agreed"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := f.request(!dryRun)
@@ -252,7 +256,7 @@ running meanwhile, or nothing can come back.`,
 			if err != nil {
 				return err
 			}
-			if dryRun {
+			if dryRun && r.Plan == nil {
 				return s.showPlan(cmd.Context(), c, r)
 			}
 			if r.Actor, err = s.actor(cmd.Context()); err != nil {
@@ -263,6 +267,7 @@ running meanwhile, or nothing can come back.`,
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().StringVar(&f.plan, "plan", "", "run this plan (a file of `redrive plan -o json`) as it stands; needs only --reason")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show the plan")
 	cmd.Flags().BoolVar(&waitFor, "wait", false, "wait for all outcomes")
 	return cmd

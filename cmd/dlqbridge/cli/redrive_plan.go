@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+	"github.com/dlqbridge/dlqbridge/redrive"
+)
+
+// planDoc is a plan for machines, with its rate as people write it.
+type planDoc struct {
+	redrive.Plan
+	Rate string `json:"rate"`
+}
+
+// planned is the request to run a plan: the plan says what and how, so nothing
+// else may be said.
+func (f *selection) planned() (redrive.Request, error) {
+	var r redrive.Request
+	for flag, given := range map[string]bool{
+		"--cause": f.cause != "", "--route": f.route != "", "--signature": f.signature != "", "--tenant": f.tenant != "", "--task-type": f.taskType != "",
+		"--record": len(f.records) > 0, "--max": f.max != 0, "--fix": f.fix != "", "--policy": f.policy,
+		"--rate": f.rate != "", "--burst": f.burst != "", "--max-in-flight": f.inFlight != "", "--canary": f.canary != "",
+	} {
+		if given {
+			return r, usagef("make another plan with it", "%s contradicts --plan, which runs a plan as it stands", flag)
+		}
+	}
+	p, err := readPlan(f.plan)
+	if err != nil {
+		return r, err
+	}
+	r.Plan, r.Reason = &p, f.reason
+	return r, said("--reason", f.reason, dlqbridge.MaxReason, !p.Policy, "it stands in the history of every record that is sent")
+}
+
+// readPlan reads a plan file and refuses one that is not as it was made.
+func readPlan(file string) (redrive.Plan, error) {
+	wrong := func(err error) (redrive.Plan, error) {
+		return redrive.Plan{}, usagef("write it with `dlqbridge redrive plan … -o json`", "plan file %s: %s", file, err.Error())
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return wrong(err)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	var doc planDoc
+	if err := d.Decode(&doc); err != nil {
+		return wrong(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return wrong(errors.New("something stands behind the plan"))
+	}
+	if doc.Plan.Rate, err = dlqbridge.ParseRate(doc.Rate); err != nil {
+		return wrong(err)
+	}
+	if err := doc.Plan.Check(); err != nil {
+		return wrong(err)
+	}
+	return doc.Plan, nil
+}
+
+func printEstimate(out *screen.Screen, p redrive.Plan) {
+	if p.Selected == 0 {
+		return
+	}
+	e := p.Estimate
+	var parts []string
+	if len(p.Canary) > 0 {
+		parts = append(parts, "canary "+joinInts(p.Canary)+" observed for at most "+(time.Duration(e.ObserveSeconds)*time.Second).String())
+	}
+	parts = append(parts, itoa(e.Calls)+" provider calls", "about $"+e.CostUSD)
+	out.Printf("%s\n", strings.Join(parts, ", "))
+}
