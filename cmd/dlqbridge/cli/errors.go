@@ -60,7 +60,7 @@ var codes = []struct {
 	hint string
 }{
 	{config.ErrConfig, "config", ""},
-	{dlqbridge.ErrNotFound, "not_found", ""},
+	{dlqbridge.ErrNotFound, "not_found", "is its name right, and is this the right account and region? `dlqbridge check` asks for all that the configuration names"},
 	{dlqbridge.ErrDenied, "denied", "ask for the right that is named, or run `dlqbridge check` to see all that are missing"},
 	{dlqbridge.ErrCredentials, "credentials", "log in anew, or set AWS_PROFILE or the AWS_ACCESS_KEY_ID family"},
 	{dlqbridge.ErrConflict, "conflict", "read it again and decide again"},
@@ -69,9 +69,9 @@ var codes = []struct {
 	{dlqbridge.ErrUnavailable, "unavailable", "is the endpoint right (AWS_REGION, AWS_ENDPOINT_URL), and reachable from here?"},
 	{dlqbridge.ErrUnclear, "unclear", "the answer was lost: look before you repeat it"},
 	{dlqbridge.ErrTooLarge, "too_large", ""},
-	{dlqbridge.ErrInvalid, "invalid", ""},
+	{dlqbridge.ErrInvalid, "invalid", "`dlqbridge check` compares the configuration with queues and tables"},
 	{context.DeadlineExceeded, "timeout", "try again later"},
-	{context.Canceled, "stopped", "what was done is kept; run it again to go on"},
+	{context.Canceled, "stopped", "what it had done is kept"},
 }
 
 // failure is what machines read about an error.

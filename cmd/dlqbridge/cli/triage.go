@@ -150,7 +150,7 @@ func (s *session) verb(rule dlqbridge.MoveRule) *cobra.Command {
 		flags.StringVar((*string)(&a.Cause), "cause", "", "the right cause (required)")
 	case dlqbridge.VerbSettleEffect:
 		flags.StringVar(&to, "to", "", "none_confirmed or confirmed (required)")
-		flags.StringVar(&a.Step, "step", "", "the step that you speak of, as `records show` names it")
+		flags.StringVar(&a.Step, "step", "", "the step that you speak of, named as in records show")
 		flags.BoolVar(&a.AllSteps, "all-steps", false, "you speak of every step of the task")
 	case dlqbridge.VerbSettleSend:
 		flags.StringVar(&to, "to", "", "sent or not-sent (required)")
