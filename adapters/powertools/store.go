@@ -176,6 +176,10 @@ func (o Options) check() error {
 // Name implements dlqbridge.Store.
 func (s *Store) Name() string { return s.o.Name }
 
+// NeedsPayload says that a question must come with the message: the key is made
+// from that.
+func (s *Store) NeedsPayload() bool { return true }
+
 // Ask implements dlqbridge.Store: one consistent read per task.
 func (s *Store) Ask(ctx context.Context, questions []dlqbridge.Question) []dlqbridge.Testimony {
 	return s.asking.Ask(ctx, questions, s.read)

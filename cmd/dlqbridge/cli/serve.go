@@ -50,7 +50,7 @@ letters in hand, and ends within half a minute. It never sends: that is
 				return err
 			}
 			log := s.log(c)
-			b, err := wire.New(wire.Options{Config: c, AWS: wire.CountCalls(cloud, metrics.Call), PubSub: wire.CountRPCs(s.p.PubSub, metrics.Call), Now: s.p.Now, Log: log, Holder: s.holder()})
+			b, err := wire.New(wire.Options{Config: c, AWS: wire.CountCalls(cloud, metrics.Call), Env: s.p.Env, PubSub: wire.CountRPCs(s.p.PubSub, metrics.Call), Now: s.p.Now, Log: log, Holder: s.holder()})
 			if err != nil {
 				return err
 			}

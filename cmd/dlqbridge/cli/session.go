@@ -113,7 +113,7 @@ func (s *session) open(ctx context.Context, flags map[string]string) (*wire.Brid
 	if err != nil {
 		return nil, err
 	}
-	b, err := wire.New(wire.Options{Config: c, AWS: cloud, PubSub: s.p.PubSub, Now: s.p.Now, Log: s.log(c), Holder: s.holder(), Progress: s.progress()})
+	b, err := wire.New(wire.Options{Config: c, AWS: cloud, Env: s.p.Env, PubSub: s.p.PubSub, Now: s.p.Now, Log: s.log(c), Holder: s.holder(), Progress: s.progress()})
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,8 @@ type Config struct {
 	Tables   Tables                    `yaml:"tables" doc:"DynamoDB tables, by name or ARN."`
 	Payloads Payloads                  `yaml:"payloads" doc:"How payload snapshots are kept."`
 	Routes   []Route                   `yaml:"routes" doc:"Pairs of a dead-letter place and the place to send work back to."`
+	Stores   map[string]Store          `yaml:"stores" doc:"Where agent context comes from besides the letter and the ledger, by the names that routes list."`
+	Classify []Rule                    `yaml:"classify" doc:"Rules for the cause of a failure, after each route's own and before what worker, ledger and built-in knowledge say; the first that is true decides."`
 	Causes   map[dlqbridge.Cause]Cause `yaml:"causes" doc:"How each cause of failure is handled; what is left out keeps its safe default."`
 	Redrive  Redrive                   `yaml:"redrive" doc:"How redrive jobs send."`
 	Listen   string                    `yaml:"listen" doc:"Address of /healthz, /readyz and /metrics on serve."`
@@ -68,9 +70,10 @@ type Route struct {
 	Resume            bool                `yaml:"resume" doc:"The tasks of this route can be resumed from a checkpoint."`
 	Outcome           Outcome             `yaml:"outcome" doc:"What completes a redrive: evidence, or also the absence of a recurrence until the observation ends."`
 	MaxRun            Duration            `yaml:"max_run" doc:"How long a run without a lease may still be going after its last sign of life."`
-	Stores            []string            `yaml:"stores" doc:"Where agent context comes from, asked in this order." enum:"message,ledger"`
+	Stores            []string            `yaml:"stores" doc:"Where agent context comes from, asked in this order: message, ledger and the names under stores." pattern:"^[a-z0-9][a-z0-9_-]{0,62}$"`
 	LedgerPrefix      string              `yaml:"ledger_prefix" doc:"Put before the task id in the ledger, where several routes share a table."`
-	Fields            map[string][]string `yaml:"fields" doc:"Selectors per field, before the well-known spellings: attr:NAME, sys:NAME or body:/json/pointer."`
+	Fields            map[string][]string `yaml:"fields" doc:"Selectors per field, before the well-known spellings: attr:NAME, sys:NAME, body:/json/pointer or jmespath:EXPRESSION."`
+	Classify          []Rule              `yaml:"classify" doc:"Rules for the cause of a failure, before those of all routes."`
 	Pollers           int                 `yaml:"pollers" doc:"How many receive loops read the dead-letter place."`
 }
 

@@ -123,7 +123,7 @@ redrive: {rate: 20/s, max_in_flight: 100, canary: [1, 5, 25, 100], observe_for: 
 			t.Errorf("%s", p)
 		}
 	}
-	if diff := cmp.Diff([]string{"payloads.vault", "classify"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"payloads.vault"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -284,7 +284,9 @@ func TestSchemaAgreesWithTheReader(t *testing.T) {
 		"routes: [{name: a, pubsub: {project: acme, source_topic: jobs}}]", "routes: [{name: a, pubsub: {project: acme, dead_letter_subscription: dead, source_topic: jobs, fan_out: yes}}]",
 		"routes: [{sqs: {dead_letter_queue: q}}]",
 		"causes: {timeuot: {}}", "redrive: {rate: fast}", "redrive: {lease: soon}", "log: {format: xml}", "payloads: {vault: x}",
-		"routes: [{name: a, sqs: {dead_letter_queue: q}, effects: some}]", "routes: [{name: a, sqs: {dead_letter_queue: q}, stores: [x]}]",
+		"routes: [{name: a, sqs: {dead_letter_queue: q}, effects: some}]", "routes: [{name: a, sqs: {dead_letter_queue: q}, stores: [message, X]}]",
+		"stores: {a: {}}", "stores: {a: {stepfunctions: {}, langgraph: {table: abc}}}", "stores: {a: {langgraph: {table: abc, threads: x}}}",
+		"stores: {A: {stepfunctions: {}}}", "classify: [{when: \"true\", cause: x}]", "classify: [{cause: timeout}]",
 	} {
 		var value any
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {

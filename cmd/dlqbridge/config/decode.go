@@ -204,6 +204,9 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 			entry.Set(have) // what the file leaves out keeps its default
 		}
 		d.value(value, entry, full)
+		if _, marked := d.origins[full]; !marked {
+			d.origins[full] = origin{line: key.Line}
+		}
 		v.SetMapIndex(k, entry)
 	})
 }

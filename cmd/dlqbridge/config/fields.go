@@ -14,7 +14,6 @@ type field struct {
 	key      string
 	doc      string
 	pattern  string
-	enum     []string
 	required bool
 	index    []int
 	kind     reflect.Type
@@ -29,9 +28,6 @@ func fieldsOf(t reflect.Type) []field {
 			continue
 		}
 		one := field{key: key, doc: f.Tag.Get("doc"), pattern: f.Tag.Get("pattern"), required: f.Tag.Get("required") == "true", index: f.Index, kind: f.Type}
-		if words := f.Tag.Get("enum"); words != "" {
-			one.enum = strings.Split(words, ",")
-		}
 		out = append(out, one)
 	}
 	return out
@@ -50,11 +46,7 @@ func knownKeys(t reflect.Type) []string {
 	if t != reflect.TypeFor[dlqbridge.Cause]() {
 		return nil
 	}
-	var out []string
-	for _, c := range dlqbridge.Causes() {
-		out = append(out, string(c))
-	}
-	return out
+	return knownCauses()
 }
 
 // leaf is one scalar outside lists and maps: what environment and flags can set.
@@ -131,8 +123,7 @@ func (d *decoder) overlay(c *Config, s Source) {
 // later are keys that the contract names and this version does not do.
 var later = map[string]map[string]string{
 	"": {
-		"classify": "classification rules are not in this version: the built-in rules and what worker or ledger state name the cause",
-		"mutes":    "mutes are not in this version",
+		"mutes": "mutes are not in this version",
 	},
 	"payloads": {
 		"vault": "a vault is not in this version: payloads are kept in the payload table",
@@ -142,7 +133,6 @@ var later = map[string]map[string]string{
 		"compensate_idempotent": "compensation is not in this version: records that need it wait for a person",
 		"fan_out":               "fan-out is a matter of Pub/Sub: write it inside pubsub",
 		"auto_cancel_expired":   "closing expired records by policy is not in this version: use `dlqbridge triage cancel-expired`",
-		"classify":              "classification rules are not in this version: the built-in rules and what worker or ledger state name the cause",
 		"observe_for":           "the observation window is one for all routes: redrive.observe_for",
 	},
 	"redrive": {

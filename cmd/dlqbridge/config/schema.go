@@ -50,7 +50,7 @@ func schemaOf(v reflect.Value) map[string]any {
 		}
 		one := schemaOf(item)
 		if isRoute {
-			one["oneOf"] = oneKind()
+			one["oneOf"] = oneKind(routeKinds)
 		}
 		return map[string]any{"type": "array", "items": one}
 	case reflect.Bool:
@@ -68,10 +68,10 @@ func schemaOf(v reflect.Value) map[string]any {
 	}
 }
 
-// oneKind says that a route has exactly one kind of places.
-func oneKind() []any {
+// oneKind says that exactly one of some keys is there.
+func oneKind(kinds []string) []any {
 	var out []any
-	for _, kind := range routeKinds {
+	for _, kind := range kinds {
 		out = append(out, map[string]any{"required": []string{kind}})
 	}
 	return out
@@ -97,12 +97,12 @@ func structSchema(v reflect.Value) map[string]any {
 	for _, f := range fieldsOf(v.Type()) {
 		one := schemaOf(v.FieldByIndex(f.index))
 		one["description"] = f.doc
-		if f.pattern != "" {
+		items, isList := one["items"].(map[string]any)
+		switch {
+		case f.pattern != "" && isList:
+			items["pattern"], one["uniqueItems"] = f.pattern, true
+		case f.pattern != "":
 			one["pattern"] = f.pattern
-		}
-		if f.enum != nil {
-			one["items"].(map[string]any)["enum"] = f.enum
-			one["uniqueItems"] = true
 		}
 		properties[f.key] = one
 		if f.required {
@@ -125,6 +125,14 @@ func mapSchema(v reflect.Value) map[string]any {
 		return schemaOf(one)
 	}
 	known := knownKeys(v.Type().Key())
+	switch v.Type().Elem() {
+	case reflect.TypeFor[Store]():
+		one := entry(reflect.Value{})
+		one["oneOf"] = oneKind(storeKinds)
+		return map[string]any{"type": "object", "propertyNames": map[string]any{"pattern": storeName.String()}, "additionalProperties": one}
+	case reflect.TypeFor[Header]():
+		return map[string]any{"type": "object", "additionalProperties": entry(reflect.Value{})}
+	}
 	if known == nil {
 		known = enrich.FieldNames()
 	}

@@ -71,7 +71,7 @@ func (c Config) node(v reflect.Value, path string) *yaml.Node {
 		return out
 	default:
 		out := &yaml.Node{Kind: yaml.SequenceNode}
-		if v.Type().Elem().Kind() == reflect.String {
+		if kind := v.Type().Elem().Kind(); kind == reflect.String || kind == reflect.Int {
 			out.Style = yaml.FlowStyle
 		}
 		for i := range v.Len() {

@@ -35,7 +35,9 @@ const (
 // validate checks what a type alone cannot say.
 func validate(d *decoder, c *Config) {
 	validateTables(d, c.Tables)
-	validateRoutes(d, c.Routes)
+	validateDeclared(d, c.Stores)
+	validateRoutes(d, c.Routes, append(slices.Clone(builtInStores), sortedKeys(c.Stores)...))
+	validateAllRules(d, *c)
 	for _, cause := range dlqbridge.Causes() {
 		validateCause(d, cause, c.Causes[cause])
 	}
@@ -73,11 +75,11 @@ func validateTables(d *decoder, t Tables) {
 	}
 }
 
-func validateRoutes(d *decoder, routes []Route) {
+func validateRoutes(d *decoder, routes []Route, stores []string) {
 	names, places := map[string]int{}, map[string]int{}
 	for i, r := range routes {
 		path := fmt.Sprintf("routes[%d]", i)
-		validateRoute(d, path, r)
+		validateRoute(d, path, r, stores)
 		if first, twice := names[r.Name]; twice && r.Name != "" {
 			d.reportAt(path+".name", fmt.Sprintf("%q is the name of routes[%d] already", r.Name, first), "give each route its own name")
 		} else {
@@ -105,7 +107,7 @@ func validateRoutes(d *decoder, routes []Route) {
 
 var routeName = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
 
-func validateRoute(d *decoder, path string, r Route) {
+func validateRoute(d *decoder, path string, r Route, stores []string) {
 	switch {
 	case r.Name == "":
 		d.reportAt(path+".name", "missing", "give the route a name of a-z, 0-9, - and _")
@@ -121,27 +123,26 @@ func validateRoute(d *decoder, path string, r Route) {
 	}
 	d.span(path+".max_run", r.MaxRun, time.Second, 7*day)
 	d.number(path+".pollers", r.Pollers, 1, maxPollers)
-	validateStores(d, path, r)
+	validateStores(d, path, r, stores)
 	for _, name := range sortedKeys(r.Fields) {
 		validateField(d, path+".fields."+name, name, r.Fields[name])
 	}
 }
 
-func validateStores(d *decoder, path string, r Route) {
-	known := []string{"message", "ledger"}
+func validateStores(d *decoder, path string, r Route, known []string) {
 	seen := map[string]bool{}
 	for i, s := range r.Stores {
 		at := fmt.Sprintf("%s.stores[%d]", path, i)
 		switch {
 		case !slices.Contains(known, s):
-			d.reportAt(at, fmt.Sprintf("%q is no store of this version", s), Suggestion(s, known))
+			d.reportAt(at, fmt.Sprintf("%q is no store", s), Suggestion(s, known)+" Others are declared under stores.")
 		case seen[s]:
 			d.reportAt(at, fmt.Sprintf("%q is listed twice", s), "keep one of them")
 		}
 		seen[s] = true
 	}
 	if !seen["message"] {
-		d.reportAt(path+".stores", "lacks message, and the letter itself is always read", "write [message], or [message, ledger]")
+		d.reportAt(path+".stores", "lacks message, and the letter itself is always read", "begin the list with message, such as [message, ledger]")
 	}
 	for _, needs := range []struct {
 		set   bool
@@ -154,6 +155,8 @@ func validateStores(d *decoder, path string, r Route) {
 	}
 }
 
+const selectorForms = "write attr:NAME, sys:NAME, body:/json/pointer or jmespath:EXPRESSION"
+
 func validateField(d *decoder, path, name string, selectors []string) {
 	if !slices.Contains(enrich.FieldNames(), name) {
 		d.reportAt(path, fmt.Sprintf("%q is no field", name), Suggestion(name, enrich.FieldNames()))
@@ -163,12 +166,14 @@ func validateField(d *decoder, path, name string, selectors []string) {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		kind, rest, _ := strings.Cut(s, ":")
 		switch {
-		case kind == "jmespath":
-			d.reportAt(at, "jmespath selectors are not in this version", "use body:/json/pointer")
-		case kind != "attr" && kind != "sys" && kind != "body":
-			d.reportAt(at, fmt.Sprintf("%q is no selector", s), "write attr:NAME, sys:NAME or body:/json/pointer")
+		case !slices.Contains([]string{"attr", "sys", "body", "jmespath"}, kind):
+			d.reportAt(at, fmt.Sprintf("%q is no selector", s), selectorForms)
 		case rest == "":
-			d.reportAt(at, fmt.Sprintf("%q names nothing", s), "write attr:NAME, sys:NAME or body:/json/pointer")
+			d.reportAt(at, fmt.Sprintf("%q names nothing", s), selectorForms)
+		case kind == "jmespath":
+			if why := wrongExpression(rest); why != "" {
+				d.reportAt(at, fmt.Sprintf("%q: %s", s, why), "")
+			}
 		case kind == "body" && !pointer.MatchString(rest):
 			d.reportAt(at, fmt.Sprintf("%q is no JSON pointer", rest), "begin with a slash, such as body:/order/id; ~0 stands for ~, ~1 for /")
 		}

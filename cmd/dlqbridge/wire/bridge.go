@@ -45,6 +45,8 @@ type Options struct {
 	AWS    aws.Config
 	Now    func() time.Time
 	Log    *slog.Logger
+	// Env looks the secrets of stores up, as os.LookupEnv; nil is none set.
+	Env func(string) (string, bool)
 	// PubSub connects to Google Pub/Sub, when a route needs it; nil goes by the
 	// default credentials, or PUBSUB_EMULATOR_HOST.
 	PubSub func(ctx context.Context) (*gcppubsub.Client, error)
@@ -69,6 +71,7 @@ type Bridge struct {
 	holder   string
 	progress func(redrive.Progress)
 	judges   map[string]*enrich.Enricher
+	stores   stores
 
 	connect    func(ctx context.Context) (*gcppubsub.Client, error)
 	connecting sync.Mutex
@@ -100,13 +103,16 @@ func New(o Options) (*Bridge, error) {
 	if b.connect == nil {
 		b.connect = func(ctx context.Context) (*gcppubsub.Client, error) { return gcppubsub.NewClient(ctx) }
 	}
+	if err := b.openStores(o.AWS, o.Env); err != nil {
+		return nil, err
+	}
 	reader, err := b.ledger()
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range o.Config.Routes {
 		// To judge a stored record again, the route's places are not needed.
-		if b.judges[r.Name], err = enrich.New(b.enrichRoute(r, r.DeadLetterPlace(), "", reader)); err != nil {
+		if b.judges[r.Name], err = b.enricher(r, r.DeadLetterPlace(), "", reader); err != nil {
 			return nil, err
 		}
 	}
@@ -121,15 +127,15 @@ func (b *Bridge) ledger() (*ledger.Reader, error) {
 	return ledger.NewReader(ledger.ReaderOptions{Client: b.tables, Table: b.Config.Tables.Ledger, Routes: routes, Timeout: ledgerTimeout, Parallel: ledgerAtOnce})
 }
 
-func (b *Bridge) enrichRoute(r config.Route, place, source string, reader *ledger.Reader) enrich.Route {
-	var stores []dlqbridge.Store
-	if slices.Contains(r.Stores, "ledger") { // the message itself is always read
-		stores = append(stores, reader)
-	}
-	return enrich.Route{
+func (b *Bridge) enricher(r config.Route, place, source string, reader *ledger.Reader) (*enrich.Enricher, error) {
+	route := enrich.Route{
 		Name: r.Name, Place: place, Source: source, Effects: dlqbridge.Effects(r.Effects), IdempotencyWindow: time.Duration(r.IdempotencyWindow),
-		TrustWorker: r.TrustWorker, Resume: r.Resume, Stores: stores, Fields: r.Fields, Policies: b.Config.Policies(),
+		TrustWorker: r.TrustWorker, Resume: r.Resume, Stores: b.routeStores(r, reader), Fields: r.Fields, Policies: b.Config.Policies(),
 	}
+	if err := addRules(b.Config, r, &route); err != nil {
+		return nil, err
+	}
+	return enrich.New(route)
 }
 
 // Queue opens a queue's options for the SQS adapter.

@@ -11,6 +11,9 @@ import (
 // Intake opens a route's places and makes the intake that reads them. A place
 // that is missing or may not be read is named before anything is received.
 func (b *Bridge) Intake(ctx context.Context, r config.Route, observer enrich.Observer) (*enrich.Intake, dlqbridge.DeadLetters, error) {
+	if err := b.StoresReady(r); err != nil {
+		return nil, nil, err
+	}
 	letters, err := b.Letters(ctx, r)
 	if err != nil {
 		return nil, nil, err
@@ -23,7 +26,7 @@ func (b *Bridge) Intake(ctx context.Context, r config.Route, observer enrich.Obs
 	if err != nil {
 		return nil, nil, err
 	}
-	enricher, err := enrich.New(b.enrichRoute(r, letters.Place(), source, reader))
+	enricher, err := b.enricher(r, letters.Place(), source, reader)
 	if err != nil {
 		return nil, nil, err
 	}

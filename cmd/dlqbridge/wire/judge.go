@@ -22,7 +22,9 @@ func (b *Bridge) JudgeCase(ctx context.Context, c dlqbridge.Case, note *dlqbridg
 	if !ok {
 		return enrich.Judgement{}, fmt.Errorf("%w: route %s of record %s is not in the configuration", dlqbridge.ErrInvalid, c.Control.Route, c.Control.ID)
 	}
-	return e.Judge(ctx, b.Now(), []enrich.Subject{{Case: c, Note: note}})[0], nil
+	subjects := []enrich.Subject{{Case: c, Note: note}}
+	b.withPayloads(ctx, e, subjects)
+	return e.Judge(ctx, b.Now(), subjects)[0], nil
 }
 
 // Judge is redrive's view of enrichment: the same Judge that took the letter
@@ -70,6 +72,7 @@ func (j judge) Judge(ctx context.Context, asks []redrive.Ask) []redrive.Judgemen
 				for k, i := range chunk {
 					subjects[k] = enrich.Subject{Case: cases[i], Note: asks[i].Note}
 				}
+				j.b.withPayloads(ctx, e, subjects)
 				for k, answer := range e.Judge(ctx, j.b.Now(), subjects) {
 					out[chunk[k]] = ToRedrive(answer, cases[chunk[k]])
 				}
