@@ -13,11 +13,13 @@ import (
 
 // How a worker process learns what it is.
 const (
-	envRole    = "DLQBRIDGE_DEMO_ROLE"
-	envQueue   = "DLQBRIDGE_DEMO_QUEUE"
-	envOutside = "DLQBRIDGE_DEMO_OUTSIDE"
-	envCalm    = "DLQBRIDGE_DEMO_CALM"
-	envTurns   = "DLQBRIDGE_DEMO_TURNS"
+	envRole  = "DLQBRIDGE_DEMO_ROLE"
+	envQueue = "DLQBRIDGE_DEMO_QUEUE"
+	// envSubscription, if set, is read instead of the queue.
+	envSubscription = "DLQBRIDGE_DEMO_SUBSCRIPTION"
+	envOutside      = "DLQBRIDGE_DEMO_OUTSIDE"
+	envCalm         = "DLQBRIDGE_DEMO_CALM"
+	envTurns        = "DLQBRIDGE_DEMO_TURNS"
 )
 
 // fleet keeps worker processes running and starts another where one has died,

@@ -1,6 +1,6 @@
 // Command demo tells the whole idea in one run, on an embedded local cloud: a
-// fleet of agent workers fails in many ways, SQS moves the tasks to the
-// dead-letter queue, dlqbridge keeps a record of each with evidence and a
+// fleet of agent workers fails in many ways, SQS and Pub/Sub move the tasks to
+// their dead-letter places, dlqbridge keeps a record of each with evidence and a
 // decision, people triage, the safe ones go home by cause, and the doubtful
 // ones stay held. The accounts at the end are computed from the simulated
 // outside world's own book, not from dlqbridge's records.
@@ -55,7 +55,7 @@ func workerMain(ctx context.Context) int {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err == nil {
 		var w *worker
-		if w, err = newWorker(cfg); err == nil {
+		if w, err = newWorker(ctx, cfg); err == nil {
 			err = w.run(ctx)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dlqbridge/dlqbridge/adapters/ledger"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/cli"
@@ -30,6 +31,8 @@ const (
 	visibility = time.Second
 	// workers is the size of the fleet.
 	workers = 4
+	// noteWorkers is the size of the one on Pub/Sub.
+	noteWorkers = 2
 )
 
 // settings is the configuration of the demo, as a team would write it.
@@ -40,6 +43,12 @@ routes:
     effects: mutating
     kit: true
     stores: [message, ledger]
+  - name: notes
+    pubsub: {project: ` + localstack.Project + `, dead_letter_subscription: notes-dead, source_topic: notes}
+    effects: mutating
+    kit: true
+    stores: [message, ledger]
+    pollers: 6             # so that it is soon seen to be empty
 causes:
   dependency_unavailable: {owner: payments-team}
   permission: {owner: platform}
@@ -50,6 +59,11 @@ redrive: {rate: 50/s, canary: none}
 const seed = `queues:
   - {name: invoices-dlq}
   - {name: invoices, visibility_timeout: 1, redrive: {to: invoices-dlq, max_receive_count: 3}}
+topics: [notes, notes-dead]
+subscriptions:
+  - {name: notes-dead, topic: notes-dead, never_expires: true}
+  - {name: notes-dead-count, topic: notes-dead, never_expires: true}
+  - {name: notes, topic: notes, ack_deadline: 10, never_expires: true, dead_letter: {topic: notes-dead, max_attempts: 5}}
 `
 
 // stage is where the story plays: the local cloud, the outside world, the
@@ -66,6 +80,10 @@ type stage struct {
 	sqs      *sqs.Client
 	fleet    *fleet
 	orders   []order
+
+	// notes and notesFleet are the second team, on Pub/Sub.
+	notes      *notes
+	notesFleet *fleet
 }
 
 func newStage(ctx context.Context, t *teller) (*stage, error) {
@@ -97,16 +115,25 @@ func newStage(ctx context.Context, t *teller) (*stage, error) {
 		s.close()
 		return nil, err
 	}
+	if s.notes, err = newNotes(ctx, s.cloud); err != nil {
+		s.close()
+		return nil, err
+	}
 	s.fleet = &fleet{size: workers, env: append(s.environment(), envQueue+"="+s.url("invoices"), envOutside+"="+outsideAddress)}
+	s.notesFleet = &fleet{size: noteWorkers, env: append(s.environment(), envSubscription+"="+notesSubscription, envOutside+"="+outsideAddress)}
 	return s, nil
 }
 
 // environment is what a client of the local cloud exports.
 func (s *stage) environment() []string {
-	return []string{
-		"AWS_ENDPOINT_URL=" + s.endpoint, "AWS_REGION=" + localstack.Region, "AWS_ACCESS_KEY_ID=demo",
-		"AWS_SECRET_ACCESS_KEY=demo", "AWS_EC2_METADATA_DISABLED=true",
+	var google []string
+	if s.notes != nil {
+		google = []string{"PUBSUB_EMULATOR_HOST=" + s.notes.address}
 	}
+	return append(google,
+		"AWS_ENDPOINT_URL="+s.endpoint, "AWS_REGION="+localstack.Region, "AWS_ACCESS_KEY_ID=demo",
+		"AWS_SECRET_ACCESS_KEY=demo", "AWS_EC2_METADATA_DISABLED=true",
+	)
 }
 
 func (s *stage) url(queue string) string {
@@ -153,7 +180,7 @@ func (s *stage) dlqbridge(ctx context.Context, want int, args ...string) (string
 	p := &cli.Program{
 		Args: args, Stdout: &out, Stderr: &problems,
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
-		AWS: func(context.Context) (aws.Config, error) { return s.aws, nil },
+		AWS: func(context.Context) (aws.Config, error) { return s.aws, nil }, PubSub: s.connect,
 	}
 	if code := p.Run(ctx); code != want {
 		return "", fmt.Errorf("dlqbridge %s: exit %d, want %d\n%s%s", strings.Join(args, " "), code, want, out.String(), problems.String())
@@ -174,7 +201,7 @@ func (s *stage) typed(ctx context.Context, want, lines int, args ...string) erro
 
 // record is what the story needs of a listed record.
 type record struct {
-	ID, Status, Cause, Effect, Action, TaskID string
+	ID, Status, Cause, Effect, Action, TaskID, Route string
 }
 
 // records lists all records, closed ones too.
@@ -201,11 +228,15 @@ func of(list []record, t trouble) []record {
 	return out
 }
 
-// send puts all tasks into the work queue.
+// send puts all tasks where their team sends them.
 func (s *stage) send(ctx context.Context) error {
-	for i := 0; i < len(s.orders); i += 10 {
+	if err := s.notes.publish(ctx, on(onPubSub, s.orders)); err != nil {
+		return err
+	}
+	orders := on(onSQS, s.orders)
+	for i := 0; i < len(orders); i += 10 {
 		var batch []types.SendMessageBatchRequestEntry
-		for n, o := range s.orders[i:min(i+10, len(s.orders))] {
+		for n, o := range orders[i:min(i+10, len(orders))] {
 			body, err := json.Marshal(o.job)
 			if err != nil {
 				return err
@@ -251,7 +282,20 @@ func (s *stage) depth(ctx context.Context, queue string) (int, error) {
 	return total, nil
 }
 
-// quiet waits until the work queue is empty: everything is done or dead.
+// work lets both fleets work until everything is done or dead; of the tasks on
+// Pub/Sub, these.
+func (s *stage) work(ctx context.Context, tasks []string, extra ...string) error {
+	both, bothCtx := errgroup.WithContext(ctx)
+	both.Go(func() error { return s.fleet.work(bothCtx, s.quietQueue, extra...) })
+	both.Go(func() error {
+		return s.notesFleet.work(bothCtx, func(ctx context.Context) error {
+			return s.notes.until(ctx, tasks, func() map[string]int { return s.outside.happened("mail") })
+		}, extra...)
+	})
+	return both.Wait()
+}
+
+// quietQueue waits until the work queue is empty: everything is done or dead.
 func (s *stage) quietQueue(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

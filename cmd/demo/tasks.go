@@ -36,36 +36,54 @@ type job struct {
 type order struct {
 	id  string
 	job job
+	// broker is where it is sent.
+	broker broker
 }
+
+// broker is where a team sends its tasks.
+type broker string
+
+const (
+	onSQS    broker = "sqs"
+	onPubSub broker = "pubsub"
+)
 
 // kinds says how many tasks meet which trouble, and what it looks like.
 var kinds = []struct {
 	trouble trouble
-	count   int
-	story   string
+	// count is on SQS, second on Pub/Sub.
+	count, second int
+	story         string
 }{
-	{troubleNone, 6, "work at once"},
-	{troubleFlaky, 3, "fail once and work on the second delivery"},
-	{troubleOutage, 14, "meet a card processor that is down"},
-	{troubleCredential, 8, "carry a token that has expired"},
-	{troubleInput, 6, "name a customer that does not exist"},
-	{troubleSchema, 6, "get model output that breaks its schema"},
-	{troubleTurns, 4, "talk in circles up to the turn limit"},
-	{troubleCrashBefore, 3, "lose their worker before the charge"},
-	{troubleCrashAfter, 3, "lose their worker after the charge, before the receipt is kept"},
-	{troubleCrashCall, 1, "lose their worker between the intent and the charge"},
-	{troubleCrashKept, 3, "lose their worker after the receipt is kept"},
-	{troubleLong, 3, "are long, keep checkpoints, and meet the outage"},
-	{troubleMixUp, 2, "mix up the data of two customers"},
+	{troubleNone, 6, 3, "work at once"},
+	{troubleFlaky, 3, 1, "fail once and work on the second delivery"},
+	{troubleOutage, 14, 4, "meet a card processor that is down"},
+	{troubleCredential, 8, 2, "carry a token that has expired"},
+	{troubleInput, 6, 1, "name a customer that does not exist"},
+	{troubleSchema, 6, 1, "get model output that breaks its schema"},
+	{troubleTurns, 4, 1, "talk in circles up to the turn limit"},
+	{troubleCrashBefore, 3, 1, "lose their worker before the charge"},
+	{troubleCrashAfter, 3, 1, "lose their worker after the charge, before the receipt is kept"},
+	{troubleCrashCall, 1, 0, "lose their worker between the intent and the charge"},
+	{troubleCrashKept, 3, 1, "lose their worker after the receipt is kept"},
+	{troubleLong, 3, 1, "are long, keep checkpoints, and meet the outage"},
+	{troubleMixUp, 2, 1, "mix up the data of two customers"},
 }
 
 // orders lists the tasks of the demo, the troubles interleaved.
 func orders() []order {
+	return append(
+		ordersOn(onSQS, "task", func(i int) int { return kinds[i].count }),
+		ordersOn(onPubSub, "note", func(i int) int { return kinds[i].second })...,
+	)
+}
+
+func ordersOn(b broker, prefix string, count func(kind int) int) []order {
 	left := make([]int, len(kinds))
 	total := 0
-	for i, k := range kinds {
-		left[i] = k.count
-		total += k.count
+	for i := range kinds {
+		left[i] = count(i)
+		total += left[i]
 	}
 	customers := []string{"acme", "globex"}
 	var out []order
@@ -75,7 +93,7 @@ func orders() []order {
 				continue
 			}
 			left[i]--
-			o := order{id: fmt.Sprintf("task-%02d-%s", len(out)+1, k.trouble), job: job{Customer: customers[len(out)%2], Trouble: k.trouble}}
+			o := order{id: fmt.Sprintf("%s-%02d-%s", prefix, len(out)+1, k.trouble), job: job{Customer: customers[len(out)%2], Trouble: k.trouble}, broker: b}
 			switch k.trouble {
 			case troubleInput:
 				o.job.Customer = "initech"
@@ -83,6 +101,17 @@ func orders() []order {
 				o.job.Chapters = 4
 			default:
 			}
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// on picks the tasks of one broker.
+func on(b broker, all []order) []order {
+	var out []order
+	for _, o := range all {
+		if o.broker == b {
 			out = append(out, o)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/ledger"
@@ -26,14 +25,31 @@ const crashCode = 137
 // worker is one agent process of the demo's fleet. It is written as a team
 // would write its own: the SDK, the kit, and its tools.
 type worker struct {
-	queue   string
+	inbox   inbox
 	outside string
-	sqs     *sqs.Client
 	kit     *ledger.Kit
 }
 
+// inbox is where a worker's tasks come from.
+type inbox interface {
+	// receive waits a second for one delivery; nil is none.
+	receive(ctx context.Context) (*delivery, error)
+	// answer says that a delivery is done, or gives it back.
+	answer(ctx context.Context, d *delivery, done bool) error
+}
+
+// delivery is a task as one delivery brings it.
+type delivery struct {
+	task  ledger.Task
+	mark  string // the redrive's, empty on a first life
+	body  []byte
+	first bool
+	// receipt is what the broker wants back.
+	receipt string
+}
+
 // newWorker reads what the fleet gave it by environment.
-func newWorker(cfg aws.Config) (*worker, error) {
+func newWorker(ctx context.Context, cfg aws.Config) (*worker, error) {
 	kit, err := ledger.NewKit(ledger.Options{
 		Client: dynamodb.NewFromConfig(cfg), Table: ledgerTable, Lease: visibility,
 		Backoff: ledger.Backoff{Tries: 2, Base: 5 * time.Millisecond, Max: 20 * time.Millisecond},
@@ -41,66 +57,56 @@ func newWorker(cfg aws.Config) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &worker{
-		queue: os.Getenv(envQueue), outside: os.Getenv(envOutside), sqs: sqs.NewFromConfig(cfg), kit: kit,
-	}, nil
+	w := &worker{outside: os.Getenv(envOutside), kit: kit}
+	if subscription := os.Getenv(envSubscription); subscription != "" {
+		w.inbox, err = newSubscription(ctx, subscription)
+	} else {
+		w.inbox = &queue{os.Getenv(envQueue), sqs.NewFromConfig(cfg)}
+	}
+	return w, err
 }
 
-// run works until ctx ends, which it does when the fleet closes our input.
+// run works until ctx ends, which it does when the fleet closes our input. A
+// delivery in hand is brought to its end.
 func (w *worker) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		out, err := w.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: &w.queue, WaitTimeSeconds: 1, MaxNumberOfMessages: 1,
-			MessageAttributeNames:       []string{"All"},
-			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameApproximateReceiveCount},
-		})
+		d, err := w.inbox.receive(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
 			return fmt.Errorf("receive: %w", err)
+		case d == nil:
+			continue
 		}
-		for _, m := range out.Messages {
-			if err := w.handle(ctx, m); err != nil && ctx.Err() == nil {
-				return err
-			}
+		if err := w.handle(context.WithoutCancel(ctx), d); err != nil && ctx.Err() == nil {
+			return err
 		}
 	}
 	return nil
 }
 
 // handle runs one delivery. It acknowledges only what is done; a failed one is
-// given back, and SQS counts it until it is dead.
-func (w *worker) handle(ctx context.Context, m types.Message) error {
-	done, err := w.attempt(ctx, m)
+// given back, and the broker counts it until it is dead.
+func (w *worker) handle(ctx context.Context, d *delivery) error {
+	done, err := w.attempt(ctx, d)
 	if err != nil {
 		return err
 	}
-	if done {
-		_, err = w.sqs.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &w.queue, ReceiptHandle: m.ReceiptHandle})
-	} else {
-		_, err = w.sqs.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{QueueUrl: &w.queue, ReceiptHandle: m.ReceiptHandle})
-	}
-	if err != nil {
+	if err := w.inbox.answer(ctx, d, done); err != nil {
 		return fmt.Errorf("answer for the message: %w", err)
 	}
 	return nil
 }
 
-func (w *worker) attempt(ctx context.Context, m types.Message) (done bool, err error) {
-	var carried struct{ Task, Type, Tenant, Idem string }
-	if err := json.Unmarshal([]byte(aws.ToString(m.MessageAttributes[ledger.ContextAttribute].StringValue)), &carried); err != nil {
-		return false, fmt.Errorf("read agent.ctx: %w", err)
-	}
+func (w *worker) attempt(ctx context.Context, d *delivery) (done bool, err error) {
 	var j job
-	if err := json.Unmarshal([]byte(aws.ToString(m.Body)), &j); err != nil {
+	if err := json.Unmarshal(d.body, &j); err != nil {
 		return false, fmt.Errorf("read the task: %w", err)
 	}
-	t := ledger.Task{
-		ID: carried.Task, Type: carried.Type, Tenant: carried.Tenant, IdempotencyKey: carried.Idem,
-		MessageID: aws.ToString(m.MessageId), Versions: dlqbridge.Versions{Workflow: "2026.11", Model: "m-1"},
-	}
-	if t.Redrive, err = ledger.ParseMark(aws.ToString(m.MessageAttributes[dlqbridge.MarkName].StringValue)); err != nil {
+	t := d.task
+	t.Versions = dlqbridge.Versions{Workflow: "2026.11", Model: "m-1"}
+	if t.Redrive, err = ledger.ParseMark(d.mark); err != nil {
 		return false, err
 	}
 	run, err := w.kit.Begin(ctx, t)
@@ -108,8 +114,7 @@ func (w *worker) attempt(ctx context.Context, m types.Message) (done bool, err e
 		return ledger.Acknowledge(err), nil
 	}
 	defer run.Close(ctx)
-	first := m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)] == "1"
-	if err := w.work(ctx, run, carried.Task, j, first); err != nil {
+	if err := w.work(ctx, run, t.ID, j, d.first); err != nil {
 		return false, run.Fail(ctx, ledger.FailureOf(err))
 	}
 	return true, run.Complete(ctx)
