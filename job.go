@@ -54,6 +54,29 @@ type Job struct {
 	Sent     int `json:"sent"`
 	InDoubt  int `json:"inDoubt"`
 	Excluded int `json:"excluded"`
+	// Trail is who did what with the job, the oldest first; where it grew too
+	// long the middle is left out.
+	Trail []JobEvent `json:"trail,omitempty"`
+}
+
+// JobEvent is one entry of a job's trail.
+type JobEvent struct {
+	At   time.Time `json:"at"`
+	By   string    `json:"by"`
+	What string    `json:"what"`
+}
+
+// MaxTrail bounds a job's trail: each look at the gate reads the job.
+const MaxTrail = 50
+
+// Note adds an entry to the job's trail. The beginning stays, since who started
+// it and why is asked first.
+func (j *Job) Note(at time.Time, by, what string) {
+	trail := append(j.Trail[:len(j.Trail):len(j.Trail)], JobEvent{At: at, By: by, What: what})
+	if over := len(trail) - MaxTrail; over > 0 {
+		trail = append(trail[:MaxTrail/2:MaxTrail/2], trail[MaxTrail/2+over:]...)
+	}
+	j.Trail = trail
 }
 
 // Member is one record of a job's frozen selection.

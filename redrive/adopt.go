@@ -208,6 +208,7 @@ func (a *adopter) park(ctx context.Context, id string) error {
 	}
 	job.Version++
 	job.State, job.Reason = dlqbridge.JobPaused, "its process ended; continue sends what is left"
+	job.Note(a.clock(), a.by, "its process ended; another job took its destination over")
 	if err := a.o.Jobs.MoveJob(ctx, job); err != nil {
 		a.o.Log.WarnContext(ctx, "a dead job could not be marked as paused", slog.String("job", id), slog.Any("error", err))
 	}

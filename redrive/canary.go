@@ -3,6 +3,8 @@ package redrive
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -116,7 +118,10 @@ func (r *runner) step(ctx, claiming context.Context, k, size int) bool {
 	if !r.watch(claiming, name, sent) {
 		return false
 	}
-	r.write(ctx, func(job *dlqbridge.Job) { job.Step = k + 1 })
+	r.write(ctx, func(job *dlqbridge.Job) {
+		job.Step = k + 1
+		job.Note(r.clock(), "redrive", name+" passed: "+r.became)
+	})
 	return true
 }
 
@@ -141,6 +146,7 @@ func (r *runner) watch(ctx context.Context, name string, sent []string) bool {
 			r.stop(haltThreshold, fmt.Sprintf("%s: %d of %d came back (it pauses at %s)", name, counts[dlqbridge.OutcomeRecurred], len(sent), percent(r.job.PauseAtRecurrence)))
 			return false
 		case len(still) == 0:
+			r.became = counted(counts)
 			return true
 		default:
 			open = still
@@ -203,6 +209,20 @@ func (r *runner) stand(ctx context.Context, sent []string) (map[dlqbridge.SendOu
 		}
 	}
 	return counts, open, nil
+}
+
+// counted says outcomes in words: "4 completed, 1 unconfirmed".
+func counted(counts map[dlqbridge.SendOutcome]int) string {
+	var parts []string
+	for _, o := range slices.Sorted(maps.Keys(counts)) {
+		if counts[o] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[o], o))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing was sent"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // at notes what the job is doing, for those who watch.

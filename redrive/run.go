@@ -75,6 +75,7 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 			Canary: r.canary, PauseAtRecurrence: c.o.PauseAtRecurrence, PauseAtFailure: c.o.PauseAtFailure,
 			Created: now, Selected: len(members),
 		}
+		job.Note(now, r.Actor.String(), fmt.Sprintf("started with %d records: %s", len(members), r.Reason))
 		// Crash in the middle of it: the job item is written last, so there is no
 		// job, and its members stay authorised for the next run.
 		if err := c.again(ctx, func() error { return c.o.Jobs.CreateJob(ctx, job, members) }); err != nil {
@@ -227,6 +228,7 @@ func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor
 				return fmt.Errorf("job %s is %s: %w", id, job.State, dlqbridge.ErrInvalid)
 			}
 			job.State, job.Reason, job.Ended = dlqbridge.JobRunning, said("continued", by, reason), time.Time{}
+			job.Note(c.clock(), by.String(), "continued: "+reason)
 			if job.Lapsed { // the step that paused it is what the person has looked at
 				job.Lapsed, job.Granted = false, c.clock()
 				job.Step++
@@ -249,6 +251,7 @@ func (c *Controller) Pause(ctx context.Context, id string, by dlqbridge.Actor, r
 			return fmt.Errorf("job %s is %s: %w: only a running job can be paused", id, job.State, dlqbridge.ErrInvalid)
 		}
 		job.State, job.Reason = dlqbridge.JobPaused, said("paused", by, reason)
+		job.Note(c.clock(), by.String(), "paused: "+reason)
 		return nil
 	})
 }
@@ -261,6 +264,7 @@ func (c *Controller) Cancel(ctx context.Context, id string, by dlqbridge.Actor, 
 			return fmt.Errorf("job %s is %s: %w: it has ended", id, job.State, dlqbridge.ErrInvalid)
 		}
 		job.State, job.Reason, job.Ended = dlqbridge.JobCancelled, said("cancelled", by, reason), c.clock()
+		job.Note(c.clock(), by.String(), "cancelled: "+reason)
 		return nil
 	})
 	if err != nil {

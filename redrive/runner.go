@@ -46,6 +46,8 @@ type runner struct {
 	// that could not be, or that nobody knows about. Nil is no canary step.
 	inStep, troubled map[string]bool
 	doing            string
+	// became says what the last step's sends became.
+	became string
 }
 
 // halt is why a runner stops before its members are through.
@@ -414,16 +416,20 @@ func (r *runner) end(ctx context.Context) error {
 		case haltThreshold:
 			if job.State == dlqbridge.JobRunning {
 				job.State, job.Reason, job.Lapsed = dlqbridge.JobPaused, dlqbridge.CutText(h.reason, dlqbridge.MaxReason), true
+				job.Note(r.clock(), "redrive", "paused by itself: "+job.Reason)
 			}
 		case haltNone:
 			job.State, job.Reason, job.Ended = dlqbridge.JobDone, "", r.clock()
+			job.Note(job.Ended, "redrive", fmt.Sprintf("done: %d of %d sent, %d in doubt, %d excluded", job.Sent, job.Selected, job.InDoubt, job.Excluded))
 		case haltContext:
 			if job.State == dlqbridge.JobRunning {
 				job.State, job.Reason = dlqbridge.JobPaused, h.reason
+				job.Note(r.clock(), "redrive", "paused: "+h.reason)
 			}
 		case haltFailed:
 			if job.State != dlqbridge.JobCancelled {
 				job.State, job.Reason, job.Ended = dlqbridge.JobFailed, dlqbridge.CutText(h.reason, dlqbridge.MaxReason), r.clock()
+				job.Note(job.Ended, "redrive", "failed: "+job.Reason)
 			}
 		case haltPaused, haltCancelled, haltLost:
 		}

@@ -68,6 +68,9 @@ func TestACanaryOnTheLocalCloud(t *testing.T) {
 		if open := document[struct{ Records []struct{ ID string } }](b, 0, "records", "list", "--status", "authorized", "--limit", "0"); len(open.Records) > 0 {
 			t.Errorf("%d records are still authorised", len(open.Records))
 		}
+		if trail := b.ok("redrive", "status", run.Job, "--history").stdout; !strings.Contains(trail, "started with 200 records") || !strings.Contains(trail, "paused by itself: canary step") {
+			t.Errorf("the trail says\n%s", trail)
+		}
 		broken.Store(false)
 		run = document[runDoc](b, 0, append(command, "--wait")...)
 		if run.Sent != n || run.State != "done" || run.Outcomes["completed"] != n {
@@ -76,6 +79,32 @@ func TestACanaryOnTheLocalCloud(t *testing.T) {
 		stop()
 		if open := document[struct{ Records []struct{ ID string } }](b, 0, "records", "list"); len(open.Records) > 0 {
 			t.Errorf("%d records are still open", len(open.Records))
+		}
+	})
+}
+
+// Somebody else follows a job until it ends: a bar where that is a terminal.
+func TestAJobIsFollowed(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		b.tasks(intent, nil, names(60)...)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			b.ok(append([]string{"redrive", "run", "--cause", "timeout", "--canary", "1,5", "--rate", "1/s"}, fixed...)...)
+		}()
+		time.Sleep(time.Minute) // the first step is being observed
+		job := document[struct{ Jobs []struct{ ID string } }](b, 0, "redrive", "list").Jobs[0].ID
+		eyes := *b
+		eyes.stderr = true
+		seen := eyes.ok("redrive", "status", job, "--follow", "-o", "json")
+		<-done
+		for _, want := range []string{"canary step 1 of 1,5, observing", "[#", "0 in doubt"} {
+			if !strings.Contains(seen.stderr, want) {
+				t.Errorf("%q was never shown", want)
+			}
+		}
+		if !strings.Contains(seen.stdout, `"state": "done"`) {
+			t.Errorf("it ended with\n%s", seen.stdout)
 		}
 	})
 }

@@ -1,34 +1,97 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
 	"github.com/dlqbridge/dlqbridge/redrive"
 )
 
 func (s *session) redriveStatus() *cobra.Command {
-	return &cobra.Command{
+	var history, follow bool
+	cmd := &cobra.Command{
 		Use:   "status JOB",
-		Short: "Show one job",
-		Args:  cobra.ExactArgs(1),
+		Short: "Show one job: how far it is, why it paused, who did what",
+		Example: `  dlqbridge redrive status j_… --follow     # until it ends or pauses
+  dlqbridge redrive status j_… --history    # who started, paused and continued it`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := s.open(cmd.Context(), nil)
 			if err != nil {
 				return err
 			}
 			j, err := b.Store.Job(cmd.Context(), args[0])
+			if follow && err == nil {
+				j, err = s.follow(cmd.Context(), b, j)
+			}
 			if err != nil {
 				return noJob(args[0], err)
 			}
-			return s.showJob(j)
+			return s.showJob(j, history)
 		},
 	}
+	cmd.Flags().BoolVar(&history, "history", false, "show the audit trail too (it is always in the JSON)")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "wait until the job ends or pauses, with its progress where that is a terminal")
+	return cmd
+}
+
+// followEvery is how often a followed job is read: one cheap read, and fast
+// enough for eyes.
+const followEvery = time.Second
+
+// follow reads a job until it no longer runs.
+func (s *session) follow(ctx context.Context, b *wire.Bridge, j dlqbridge.Job) (dlqbridge.Job, error) {
+	m := s.meter()
+	defer m.clear()
+	for j.State == dlqbridge.JobRunning {
+		doing := ""
+		if j.Doing != "" {
+			doing = ", " + j.Doing
+		}
+		m.show("%s %s %d of %d sent, %d excluded, %d in doubt, %.1f/s%s", j.ID, bar(j), j.Sent, j.Selected, j.Excluded, j.InDoubt, perSecond(j, s.p.Now()), doing)
+		t := time.NewTimer(followEvery)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return j, ctx.Err()
+		}
+		var err error
+		if j, err = b.Store.Job(ctx, j.ID); err != nil {
+			return j, err
+		}
+	}
+	return j, nil
+}
+
+// bar is how far a job is, in twenty characters.
+func bar(j dlqbridge.Job) string {
+	const width = 20
+	done := 0
+	if j.Selected > 0 {
+		done = min(width, width*(j.Sent+j.Excluded+j.InDoubt)/j.Selected)
+	}
+	return "[" + strings.Repeat("#", done) + strings.Repeat(".", width-done) + "]"
+}
+
+// perSecond is the rate of a job over its whole life so far.
+func perSecond(j dlqbridge.Job, now time.Time) float64 {
+	if !j.Ended.IsZero() {
+		now = j.Ended
+	}
+	took := now.Sub(j.Created).Seconds()
+	if took <= 0 {
+		return 0
+	}
+	return float64(j.Sent) / took
 }
 
 func noJob(id string, err error) error {
@@ -61,14 +124,26 @@ type jobDoc struct {
 	Canary      []int              `json:"canary"`
 	Step        int                `json:"step"`
 	Doing       *string            `json:"doing"`
+	Trail       []eventDoc         `json:"trail"`
+}
+
+// eventDoc is one entry of a job's audit trail.
+type eventDoc struct {
+	At   string `json:"at"`
+	By   string `json:"by"`
+	What string `json:"what"`
 }
 
 func jobDocument(j dlqbridge.Job) jobDoc {
+	trail := []eventDoc{}
+	for _, e := range j.Trail {
+		trail = append(trail, eventDoc{dlqbridge.FormatTime(e.At), e.By, e.What})
+	}
 	return jobDoc{
 		ID: j.ID, State: j.State, Reason: orNull(j.Reason), Cause: j.Cause, Destination: j.Destination, Route: orNull(j.Route), Fix: j.Fix,
 		By: j.By.String(), Why: j.Why, Rate: j.Rate.String(), Burst: j.Burst, MaxInFlight: j.MaxInFlight, Created: dlqbridge.FormatTime(j.Created),
 		Ended: at(j.Ended), Selected: j.Selected, Sent: j.Sent, InDoubt: j.InDoubt, Excluded: j.Excluded,
-		Canary: orEmpty(j.Canary), Step: j.Step, Doing: orNull(j.Doing),
+		Canary: orEmpty(j.Canary), Step: j.Step, Doing: orNull(j.Doing), Trail: trail,
 	}
 }
 
@@ -87,7 +162,7 @@ func orEmpty(steps []int) []int {
 	return steps
 }
 
-func (s *session) showJob(j dlqbridge.Job) error {
+func (s *session) showJob(j dlqbridge.Job, history bool) error {
 	d := jobDocument(j)
 	return s.print(d, func(out *screen.Screen) {
 		out.Printf("%s  %s", screen.Styled{Style: screen.Bold, Text: d.ID}, string(d.State))
@@ -102,11 +177,19 @@ func (s *session) showJob(j dlqbridge.Job) error {
 			}
 			out.Printf("\n")
 		}
-		out.Printf("  %d selected, %d sent, %d in doubt, %d excluded\n", d.Selected, d.Sent, d.InDoubt, d.Excluded)
+		out.Printf("  %s %d selected, %d sent, %d in doubt, %d excluded\n", bar(j), d.Selected, d.Sent, d.InDoubt, d.Excluded)
 		out.Printf("  by %s on %s: %s\n", d.By, d.Created, d.Why)
 		if d.Fix != nil {
 			out.Printf("  fix %s\n", d.Fix.String())
 		}
+		if !history {
+			return
+		}
+		table := out.NewTable("  AT", "BY", "WHAT")
+		for _, e := range d.Trail {
+			table.Row("  "+e.At, e.By, e.What)
+		}
+		table.Flush()
 	})
 }
 
@@ -225,7 +308,7 @@ func (s *session) redriveControl(verb string) *cobra.Command {
 			if err != nil {
 				return noJob(args[0], err)
 			}
-			return s.showJob(j)
+			return s.showJob(j, false)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why (required)")
