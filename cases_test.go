@@ -51,6 +51,7 @@ var cases = map[int]string{
 	52: "an expired handle aborts nothing",
 	53: "in flight at the limit is not idle",
 	54: "a failing store makes no hot loop",
+	55: "stopping finishes what is in hand and gives the rest back",
 	56: "a lease that lasts until the letter is stored",
 	57: "an acknowledgement that did not happen is told",
 	58: "a delivery count that is absent is unknown",
