@@ -215,3 +215,20 @@ func TestCallsPerLetter(t *testing.T) {
 }
 
 var _ dlqbridge.Store = teller{}
+
+// BenchmarkEnrichEnveloped is the same for letters inside envelopes.
+func BenchmarkEnrichEnveloped(b *testing.B) {
+	e := enricher(b, enrich.Route{Name: "orders", Place: arn("orders-dlq"), Topics: []string{topic}})
+	body, _ := kilobyte(1)
+	celery := `{"body":"W10=","content-type":"application/json","headers":{"task":"app.bill","id":"c-1","retries":2,"argsrepr":"` + strings.Repeat("x", 600) + `"},"properties":{"body_encoding":"base64"}}`
+	for name, body := range map[string]string{"sns": notification(body), "celery": inBase64([]byte(celery)), "gzip": inBase64(gzipped(b, body))} {
+		b.Run(name, func(b *testing.B) {
+			l := sqsLetter(body)
+			b.ReportAllocs()
+			for b.Loop() {
+				a := e.Extract(l)
+				e.Judge(b.Context(), start, []enrich.Subject{{Arrival: &a}})
+			}
+		})
+	}
+}

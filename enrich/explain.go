@@ -103,6 +103,7 @@ var ruleWords = map[dlqbridge.Why]string{
 	dlqbridge.WhyNoFix:           "neither a new attempt nor a change on our side would help",
 	dlqbridge.WhyLinked:          "a letter came for work whose record was closed, which nothing should send again unseen",
 	dlqbridge.WhyConflict:        "letters of one task differ where they must not, so it is not clear what would be sent",
+	WhyIncident:                  "a person opened an incident, and nobody has closed it",
 	WhyLate:                      "another letter came while this one was being redriven",
 	WhyBare:                      "only the bytes of this letter could be stored",
 }

@@ -205,6 +205,8 @@ func changes(k dlqbridge.Control, x dlqbridge.Context) []string {
 		out = append(out, "The effect undone (triage compensated) or the work finished by hand (triage complete-manually).")
 	case dlqbridge.WhyCritical:
 		out = append(out, "Two different authenticated approvals (triage authorize), or a corrected cause (triage classify).")
+	case WhyIncident:
+		out = append(out, "The incident closed (triage close-incident).")
 	case dlqbridge.WhyConflict:
 		out = append(out, "The letters agreeing: reject the record, or do the work by hand.")
 	case WhyLate, dlqbridge.WhyLinked, WhyBare:

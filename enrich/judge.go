@@ -16,6 +16,9 @@ const (
 	// WhyLate: a letter arrived while the record was being redriven that was
 	// not the redrive's; a person must look before anything is sent.
 	WhyLate dlqbridge.Why = "late_arrival"
+	// WhyIncident: a person opened an incident; nothing is sent until somebody
+	// closes it, whatever else is known.
+	WhyIncident dlqbridge.Why = "incident_open"
 	// WhyBare: the letter could not be stored with what it carries, so only its
 	// bytes were.
 	WhyBare dlqbridge.Why = "stored_bare"
@@ -112,6 +115,12 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 	failure.Signature = Signature(k.task, failure)
 	policy := e.CausePolicy(failure.Cause)
 	failure.Lane = policy.Lane
+	if f.cause != "" { // one person's correction does not do away with the second person
+		stated := *f
+		stated.cause = ""
+		before := e.CausePolicy(e.classify(&stated, k, findings, s.Payload).Cause)
+		policy.SecondPerson = policy.SecondPerson || before.SecondPerson
+	}
 	// Whoever saw it fail may say that the same again cannot work (Temporal calls
 	// it non-retryable), whatever its cause usually means.
 	policy.Retryable = policy.Retryable && *failure.Retryable
@@ -123,7 +132,7 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 	})
 	conflict := f.differ()
 	late := f.control.Late && !f.looked
-	decision = overrule(decision, conflict, late, f.linked)
+	decision = f.overrule(decision, conflict, late)
 
 	j := Judgement{
 		Decision: decision, Policy: policy, By: e.route.Policy, Conflict: conflict, Fix: f.fix, Approvers: f.approvers,
@@ -148,19 +157,23 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 	return j
 }
 
-// overrule lets what arrivals say go before the table of decisions. An incident
-// stays one: it is the more careful place.
-func overrule(d dlqbridge.Decision, conflict, late, linked bool) dlqbridge.Decision {
+// overrule lets what people and arrivals say go before the table of decisions.
+// An incident stays one until somebody closes it: it is the more careful place.
+func (f *facts) overrule(d dlqbridge.Decision, conflict, late bool) dlqbridge.Decision {
 	why := dlqbridge.Why("")
 	switch {
-	case d.Status == dlqbridge.StatusIncidentOpen:
+	case f.incident:
+		return dlqbridge.Decision{Action: dlqbridge.ActionHumanReview, Status: dlqbridge.StatusIncidentOpen, Why: WhyIncident}
+	case d.Status == dlqbridge.StatusIncidentOpen && !f.calmed:
 		return d
 	case conflict:
 		why = dlqbridge.WhyConflict
 	case late:
 		why = WhyLate
-	case linked:
+	case f.linked:
 		why = dlqbridge.WhyLinked
+	case d.Status == dlqbridge.StatusIncidentOpen:
+		why = d.Why // still critical, but its incident is over
 	default:
 		return d
 	}

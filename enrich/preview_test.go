@@ -69,6 +69,7 @@ func TestC18BombCostsNoMoreThanTheCap(t *testing.T) {
 	}
 }
 
+// C17, C19, C21, C22: a preview shows what can be shown and says what it did.
 func TestPreviewSaysWhatItDid(t *testing.T) {
 	for name, c := range map[string]struct {
 		body          string

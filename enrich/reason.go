@@ -18,6 +18,8 @@ func (e *Enricher) reason(f *facts, k known, j Judgement) string {
 		return fmt.Sprintf("%s says the task completed%s; nothing is left to do.", title(x.CompletedBy.Store), byRun(x.CompletedBy.Run))
 	case dlqbridge.WhyCritical:
 		return "Stated as critical: nothing is sent until two people have approved it."
+	case WhyIncident:
+		return "An incident is open; nothing is sent until somebody closes it."
 	case dlqbridge.WhyConflict:
 		return "The letters of this task differ in task type, idempotency key or payload; somebody must say which one is right."
 	case WhyLate:

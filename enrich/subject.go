@@ -44,6 +44,9 @@ type facts struct {
 	approvers []string
 	// looked: a person has dealt with the record since its last failure.
 	looked bool
+	// incident: a person opened one that nobody has closed. calmed: the one
+	// that the last failure opened was closed by a person.
+	incident, calmed bool
 	// sent is what was sent last.
 	sent sent
 	// fresh: a letter is what this is about.
@@ -118,7 +121,7 @@ func (s Subject) note(name string) *dlqbridge.Note {
 // cause and approvals were about those. What they said about effects stays,
 // with the time it speaks for.
 func (f *facts) failed() {
-	f.cause, f.fix, f.approvers, f.looked = "", nil, nil, false
+	f.cause, f.fix, f.approvers, f.looked, f.calmed = "", nil, nil, false, false
 }
 
 func (f *facts) person(verb dlqbridge.Verb, n *dlqbridge.Note) {
@@ -133,13 +136,21 @@ func (f *facts) person(verb dlqbridge.Verb, n *dlqbridge.Note) {
 		dlqbridge.VerbCloseIncident, dlqbridge.VerbReopen:
 		f.looked = true
 		f.approvers = nil // approvals stand on what was known when they were given
+	case dlqbridge.VerbOpenIncident:
+		f.incident, f.approvers = true, nil
 	default:
+	}
+	if verb == dlqbridge.VerbCloseIncident {
+		f.incident, f.calmed = false, true
 	}
 	f.findings = append(f.findings, n.Findings...)
 	if n.Cause.Valid() {
 		f.cause = n.Cause
 	}
 	if n.Fix != nil {
+		if f.fix == nil || *f.fix != *n.Fix {
+			f.approvers = nil // who approved one fix has not approved another
+		}
 		f.fix = n.Fix
 	}
 	if n.Approval && n.Actor.Authenticated && !slices.Contains(f.approvers, n.Actor.Name) {
