@@ -55,7 +55,10 @@ func (r *reading) handle(ctx, finish context.Context, letters []dlqbridge.Letter
 	defer k.stop()
 	for tries := 1; ; tries++ {
 		r.pass(finish, open)
-		r.delete(finish, open)
+		if err := r.delete(finish, open); err != nil {
+			r.giveBack(finish, withoutDone(open))
+			return err
+		}
 		var failed []*parcel
 		open, failed = sort(open, tries)
 		if err := r.refused(open, failed); err != nil {
@@ -83,6 +86,11 @@ func (r *reading) handle(ctx, finish context.Context, letters []dlqbridge.Letter
 		}
 		wait(ctx, backoff(tries))
 	}
+}
+
+// withoutDone lists the parcels that are still in hand.
+func withoutDone(all []*parcel) []*parcel {
+	return slices.DeleteFunc(slices.Clone(all), func(p *parcel) bool { return p.done })
 }
 
 // parcels extracts letters; copies of one letter make one parcel.

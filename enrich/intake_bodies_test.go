@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"strings"
 	"testing"
+
+	"github.com/dlqbridge/dlqbridge/enrich"
 )
 
 // C21, C28, C29, C30, C32, C33: whatever a body holds, its bytes are what the
@@ -80,6 +82,42 @@ func TestC35PointerIsKeptAndNotFetched(t *testing.T) {
 		}
 		if counts := w.drain(); counts.Records != 0 || counts.Letters != 0 {
 			t.Errorf("a second run did something: %+v", counts)
+		}
+	})
+}
+
+// C37: sizes are bytes, and a payload larger than one item of the table is kept
+// whole; the letter goes only after that.
+func TestC37PayloadLargerThanAnItem(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		large := map[string]string{}
+		for name, b := range map[string]string{
+			"with attributes": strings.Repeat("a", 380_000), "three bytes each": strings.Repeat("€", 140_000), "two bytes each": strings.Repeat("é", 300_000),
+			"nearly a megabyte": strings.Repeat("0123456789", 104_000),
+		} {
+			m := message{body: b, attributes: map[string]string{"name": name}}
+			if name == "with attributes" {
+				for _, a := range []string{"a", "b", "c", "d"} {
+					m.attributes[a] = strings.Repeat(a, 10_000)
+				}
+			}
+			w.send(m)
+			large[name] = b
+		}
+		w.die()
+		if counts := w.drain(); counts.Records != len(large) || counts.Unstored != 0 || w.depth(w.dlq) != 0 {
+			t.Fatalf("counts: %+v", counts)
+		}
+		for _, c := range w.cases() {
+			p, err := w.store.Payload(t.Context(), c.Control.ID, c.Control.Newest)
+			must(t, err)
+			name, _ := p.Attribute("name")
+			if string(p.Body) != large[string(name.Value)] || c.Arrivals[0].PayloadBytes != p.Size() {
+				t.Errorf("%s: %d bytes are kept, %d said", name.Value, p.Size(), c.Arrivals[0].PayloadBytes)
+			}
+			if shown := enrich.PreviewOf(p.Body); len(shown.Text) > enrich.MaxPreview || !shown.Cut {
+				t.Errorf("%s: the preview has %d bytes, cut %v", name.Value, len(shown.Text), shown.Cut)
+			}
 		}
 	})
 }

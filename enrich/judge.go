@@ -93,6 +93,7 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 	letter := f.newest()
 	heard = append([]dlqbridge.Testimony{testify(letter)}, heard...)
 	k := join(now, heard)
+	keysDiffer := k.keysDiffer || differentKeys(letter.Task, k.task)
 	k.task = mergeTask(letter.Task, k.task)
 
 	findings := slices.Concat(k.findings, f.findings, e.declared(now))
@@ -107,7 +108,9 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 		Window: e.route.IdempotencyWindow, FirstAttempt: firstAttempt(f, k), Now: now,
 		Patched: f.control.PayloadVersion > 1,
 	})
-	if running { // a contract about keys does not allow two runs at once
+	// A contract about keys does not allow two runs at once, and where the letter
+	// and a store name different keys nobody knows which one the tools honoured.
+	if running || keysDiffer && e.route.Effects == dlqbridge.EffectsIdempotent {
 		repeatSafe = false
 	}
 
@@ -242,6 +245,10 @@ func usable(c *dlqbridge.Checkpoint, t dlqbridge.Task) bool {
 	return c.WorkflowVersion == "" || t.Versions.Workflow == "" || c.WorkflowVersion == t.Versions.Workflow
 }
 
+func differentKeys(a, b dlqbridge.Task) bool {
+	return a.IdempotencyKey != "" && b.IdempotencyKey != "" && a.IdempotencyKey != b.IdempotencyKey
+}
+
 func past(limit, now time.Time) bool { return !limit.IsZero() && now.After(limit) }
 
 // contextName is the same for the same content on the same record.
@@ -288,6 +295,8 @@ type known struct {
 	traceID      string
 	artifacts    []dlqbridge.Artifact
 	unavailable  map[string]string
+	// keysDiffer: stores name different idempotency keys.
+	keysDiffer bool
 	// stores names those that answered, the letter itself not counted.
 	stores []string
 }
@@ -314,6 +323,7 @@ func join(now time.Time, heard []dlqbridge.Testimony) known {
 			k.stores = append(k.stores, t.Store)
 		}
 		if t.Task != nil {
+			k.keysDiffer = k.keysDiffer || differentKeys(k.task, *t.Task)
 			k.task = mergeTask(k.task, *t.Task)
 		}
 		if t.Failure != nil {

@@ -3,6 +3,7 @@ package enrich
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -92,8 +93,9 @@ func (r *reading) quarantine(ctx context.Context, p *parcel) {
 
 // delete removes the letters of parcels that are done. A record reflects each
 // of them by now; one that cannot be deleted comes again, is recognised and
-// deleted then.
-func (r *reading) delete(ctx context.Context, all []*parcel) {
+// deleted then. Without the right to delete it would come again for ever, so
+// that ends the run.
+func (r *reading) delete(ctx context.Context, all []*parcel) error {
 	var letters []dlqbridge.Letter
 	for _, p := range all {
 		if p.done {
@@ -102,15 +104,18 @@ func (r *reading) delete(ctx context.Context, all []*parcel) {
 		}
 	}
 	if len(letters) == 0 {
-		return
+		return nil
 	}
 	r.accepted()
-	failed := 0
+	failed, denied := 0, 0
 	var reason error
 	for _, err := range r.letters.Delete(ctx, letters) {
 		if err != nil {
 			failed++
 			reason = err
+		}
+		if errors.Is(err, dlqbridge.ErrDenied) {
+			denied++
 		}
 	}
 	r.observe(Event{Kind: EventDeleted, N: len(letters) - failed})
@@ -119,6 +124,10 @@ func (r *reading) delete(ctx context.Context, all []*parcel) {
 			slog.Int("letters", failed), slog.String("reason", reason.Error()))
 		r.observe(Event{Kind: EventDeleteFailed, N: failed})
 	}
+	if denied == len(letters) {
+		return fmt.Errorf("delete %d stored letters: %w", denied, reason)
+	}
+	return nil
 }
 
 // all is the letter with its copies, the newest handle last.

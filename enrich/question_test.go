@@ -42,12 +42,23 @@ func TestQuestionHoldsWhatStoresNeed(t *testing.T) {
 	}
 }
 
-// A letter without task id and key is asked about if its payload is at hand:
-// some stores make their key from that.
+// keyed is an asker that makes its key from the message.
+type keyed struct{ asker }
+
+func (*keyed) NeedsPayload() bool { return true }
+
+// A letter without task id and key is asked about only where a store makes its
+// key from the message, and only with the payload at hand.
 func TestQuestionWithThePayloadOnly(t *testing.T) {
-	store := &asker{}
-	e := enricher(t, enrich.Route{Name: "orders", Place: arn("orders-dlq"), Stores: []dlqbridge.Store{store}})
+	other, store := &asker{}, &keyed{}
 	l := sqsLetter(`{"order":7}`)
+	e := enricher(t, enrich.Route{Name: "orders", Place: arn("orders-dlq"), Stores: []dlqbridge.Store{other}})
+	none := e.Extract(l)
+	e.Judge(t.Context(), start, []enrich.Subject{{Arrival: &none, Payload: &l.Payload}})
+	if len(other.questions) != 0 {
+		t.Errorf("a store that knows tasks only is asked about none: %+v", other.questions)
+	}
+	e = enricher(t, enrich.Route{Name: "orders", Place: arn("orders-dlq"), Stores: []dlqbridge.Store{store}})
 	a := e.Extract(l)
 	e.Judge(t.Context(), start, []enrich.Subject{{Arrival: &a}, {Arrival: &a, Payload: &l.Payload}})
 	if len(store.questions) != 1 || store.questions[0].Payload == nil {

@@ -1,6 +1,8 @@
 package enrich
 
 import (
+	"slices"
+
 	"github.com/dlqbridge/dlqbridge"
 )
 
@@ -31,12 +33,13 @@ func (e *Enricher) NeedsPayload() bool {
 	if r, ok := e.route.Rules.(interface{ UsesAttributes() bool }); ok && r.UsesAttributes() {
 		return true
 	}
-	for _, s := range e.route.Stores {
-		if s, ok := s.(interface{ NeedsPayload() bool }); ok && s.NeedsPayload() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.route.Stores, needsPayload)
+}
+
+// needsPayload says whether a store makes its key from the message.
+func needsPayload(s dlqbridge.Store) bool {
+	n, ok := s.(interface{ NeedsPayload() bool })
+	return ok && n.NeedsPayload()
 }
 
 // ownRule asks the route's rules; a cause outside the set is none.

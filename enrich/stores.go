@@ -21,13 +21,14 @@ func (e *Enricher) ask(ctx context.Context, now time.Time, subjects []Subject, a
 	if len(e.route.Stores) == 0 {
 		return out
 	}
+	keyed := slices.ContainsFunc(e.route.Stores, needsPayload)
 	var questions []dlqbridge.Question
 	var asked []int
 	for i := range all {
 		letter := all[i].newest()
 		t := letter.Task
-		// With the payload at hand a store can make its key from that.
-		if t.TaskID == "" && t.IdempotencyKey == "" && subjects[i].Payload == nil {
+		// With the payload at hand some stores make their key from that.
+		if t.TaskID == "" && t.IdempotencyKey == "" && (subjects[i].Payload == nil || !keyed) {
 			continue
 		}
 		asked = append(asked, i)
