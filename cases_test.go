@@ -53,6 +53,7 @@ var cases = map[int]string{
 	34: "hostile depth stops nobody",
 	35: "a pointer is kept though its object may be gone",
 	36: "a hiccup of an object store makes no letter poison",
+	37: "a payload larger than an item is kept whole",
 	38: "each message goes back in its own group, in order",
 	39: "each redrive has its own deduplication id, each retry the same",
 	40: "a later message of a group waits for a failed one",
