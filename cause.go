@@ -81,7 +81,7 @@ var causePolicies = []CausePolicy{
 	{Cause: CausePolicyLimit, Lane: LaneAgentQuality, Fixable: true, Arrival: StatusAwaitingOperationalDecision},
 	{Cause: CauseBusinessRule, Lane: LaneOperationalRule, Arrival: StatusAwaitingOperationalDecision},
 	{Cause: CauseAmbiguousEffect, Lane: LaneUncertainState, Fixable: true, Arrival: StatusUnderInvestigation, TriageWithin: triageAmbiguous},
-	{Cause: CauseCritical, Lane: LaneCriticalRisk, Arrival: StatusIncidentOpen, TriageWithin: triageCritical, SecondPerson: true},
+	{Cause: CauseCritical, Lane: LaneCriticalRisk, Fixable: true, Arrival: StatusIncidentOpen, TriageWithin: triageCritical, SecondPerson: true},
 	{Cause: CauseUnclassified, Lane: LaneUncertainState, Arrival: StatusUnderInvestigation},
 }
 

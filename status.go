@@ -126,7 +126,7 @@ var moveRules = []MoveRule{
 	{Verb: VerbClassify, From: waiting, To: decided, Person: true, Does: "corrects the cause and decides anew"},
 	{Verb: VerbInvestigate, From: waiting, To: decided, Person: true, Does: "reads the stores again and decides anew"},
 	{Verb: VerbSettleEffect, From: waiting, To: decided, Person: true, Evidence: true, Does: "states what happened outside and decides anew"},
-	{Verb: VerbFix, From: without(waiting, StatusIncidentOpen), To: decided, Person: true, Does: "records a verifiable fix (KIND:TEXT) and decides anew"},
+	{Verb: VerbFix, From: waiting, To: decided, Person: true, Does: "records a verifiable fix (KIND:TEXT) and decides anew"},
 	{Verb: VerbAuthorize, From: waiting, To: []Status{StatusAuthorized, StatusIncidentOpen, StatusFixValidated, StatusClassified, StatusAwaitingInputCorrection, StatusAwaitingTechnicalOwner, StatusAwaitingOperationalDecision, StatusUnderInvestigation}, Person: true, Does: "allows one send, or adds the first of two approvals"},
 	{Verb: VerbSettleSend, From: []Status{StatusRedriving}, To: []Status{StatusRedriving, StatusAuthorized}, Person: true, Evidence: true, Does: "states whether a send in doubt went out"},
 	{Verb: VerbCompleteManually, From: waiting, To: []Status{StatusCompletedManually}, Person: true, Evidence: true, Does: "closes: the work was done by hand"},

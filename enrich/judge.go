@@ -175,8 +175,14 @@ func (f *facts) overrule(d dlqbridge.Decision, conflict, late bool) dlqbridge.De
 		why = WhyLate
 	case f.linked:
 		why = dlqbridge.WhyLinked
-	case d.Status == dlqbridge.StatusIncidentOpen:
+	case d.Status == dlqbridge.StatusIncidentOpen && d.Why == dlqbridge.WhyCritical:
 		why = d.Why // still critical, but its incident is over
+	case d.Status == dlqbridge.StatusIncidentOpen:
+		d.Status = dlqbridge.StatusUnderInvestigation
+		if f.fix != nil {
+			d.Status = dlqbridge.StatusFixValidated
+		}
+		return d
 	default:
 		return d
 	}

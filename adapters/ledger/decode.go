@@ -66,21 +66,22 @@ func (it item) header() Header {
 			Workflow: it.text("workflow_version", maxText),
 			Policy:   it.text("policy_version", maxText),
 		},
-		Deadline:       it.time("deadline"),
-		ValidUntil:     it.time("valid_until"),
-		CostUSD:        it.decimal("cost_usd"),
-		OriginEvent:    it.text("origin_event", maxText),
-		ExpectedResult: it.text("expected_result", maxText),
-		TraceID:        it.text("trace_id", maxText),
-		LeaseUntil:     it.time("lease_until"),
-		UpdatedAt:      it.time("updated_at"),
-		Attempts:       it.number("attempts"),
-		MaxAttempts:    it.number("max_attempts"),
-		Runs:           it.number("runs"),
-		FirstRunAt:     it.time("first_run_at"),
-		LeaseOwner:     it.text("lease_owner", maxText),
-		RedriveRecord:  it.text("redrive_record", maxText),
-		Token:          it.text("token", maxText),
+		Deadline:        it.time("deadline"),
+		ValidUntil:      it.time("valid_until"),
+		CostUSD:         it.decimal("cost_usd"),
+		OriginEvent:     it.text("origin_event", maxText),
+		ExpectedResult:  it.text("expected_result", maxText),
+		TraceID:         it.text("trace_id", maxText),
+		LeaseUntil:      it.time("lease_until"),
+		LeaseUnreadable: it.unreadableTime("lease_until"),
+		UpdatedAt:       it.time("updated_at"),
+		Attempts:        it.number("attempts"),
+		MaxAttempts:     it.number("max_attempts"),
+		Runs:            it.number("runs"),
+		FirstRunAt:      it.time("first_run_at"),
+		LeaseOwner:      it.text("lease_owner", maxText),
+		RedriveRecord:   it.text("redrive_record", maxText),
+		Token:           it.text("token", maxText),
 	}
 	if e := it.inner("last_error"); e != nil {
 		h.LastError = &LastError{
@@ -206,6 +207,17 @@ func (it item) time(name string) time.Time {
 		return time.Time{}
 	}
 	return t
+}
+
+// unreadableTime says whether something is there that is no time.
+func (it item) unreadableTime(name string) bool {
+	switch v := it[name].(type) {
+	case nil, *types.AttributeValueMemberNULL:
+		return false
+	case *types.AttributeValueMemberS:
+		return v.Value != "" && it.time(name).IsZero()
+	}
+	return true
 }
 
 // number reads a count, written as a number or as a string.

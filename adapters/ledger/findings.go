@@ -52,6 +52,14 @@ func (r rows) findings(now time.Time) []dlqbridge.Finding {
 			out = append(out, f)
 		}
 	}
+	if r.header != nil && r.header.LeaseUnreadable && !r.header.over() {
+		// A lease is there and says nothing that can be understood. It is a doubt
+		// and not silence, so that no declaration speaks over it; a person who
+		// looks after the run's last sign can end it.
+		doubt := silence(now, "the header says running with a lease_until that is no time")
+		doubt.Proof, doubt.AsOf = dlqbridge.ProofSystemRead, r.lastActivity(now)
+		out = append(out, doubt)
+	}
 	switch {
 	case r.header == nil:
 		out = append(out, silence(now, "no header, so nobody promised to write before each call"))

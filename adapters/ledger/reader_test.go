@@ -35,6 +35,28 @@ func step(fields map[string]any) row {
 }
 
 // Every rule of the contract about the ledger: rows in, state out.
+// A lease that nobody can read leaves the task in doubt, whatever the rest
+// proves or the team declares: a run may be going.
+func TestAnUnreadableLeaseIsADoubt(t *testing.T) {
+	w := newWorld(t)
+	declared := dlqbridge.Finding{Store: "route", Step: dlqbridge.AllSteps, State: dlqbridge.EffectNone, Proof: dlqbridge.ProofDeclared}
+	for name, lease := range map[string]any{"text": "soon", "no zone": "2099-01-01 00:00:00", "epoch": number("4070908800"), "flag": true} {
+		w.put(name, "task", map[string]any{"status": "running", "intent_before_call": true, "lease_until": lease, "updated_at": w.clock.Now().Add(-time.Hour)})
+		got := dlqbridge.Fold(dlqbridge.FoldInput{Findings: append(w.ask(name).Findings, declared)})
+		if got.State != dlqbridge.EffectUnknown {
+			t.Errorf("%s: %s", name, got.State)
+		}
+		looked := dlqbridge.Finding{Step: dlqbridge.AllSteps, State: dlqbridge.EffectNone, Proof: dlqbridge.ProofOperator, AsOf: w.clock.Now()}
+		if got := dlqbridge.Fold(dlqbridge.FoldInput{Findings: append(w.ask(name).Findings, looked)}); got.State != dlqbridge.EffectNone {
+			t.Errorf("%s, after a person has looked: %s", name, got.State)
+		}
+	}
+	w.put("over", "task", map[string]any{"status": "failed", "intent_before_call": true, "lease_until": "soon"})
+	if got := w.fold("over"); got.State != dlqbridge.EffectNone {
+		t.Errorf("a run that is over: %s", got.State)
+	}
+}
+
 func TestWhatRowsProve(t *testing.T) {
 	const (
 		none, confirmed, unknown = dlqbridge.EffectNone, dlqbridge.EffectConfirmed, dlqbridge.EffectUnknown

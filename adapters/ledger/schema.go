@@ -94,6 +94,7 @@ type Header struct {
 	LastError        *LastError            // last_error, map: of the latest run
 	Checkpoint       *dlqbridge.Checkpoint // checkpoint, map: ref, step_id, run_id, workflow_version, at, lineage
 	LeaseUntil       time.Time             // lease_until: until when the latest run may be going
+	LeaseUnreadable  bool                  // lease_until is there and is no time: a run may be going, nobody can tell until when
 	UpdatedAt        time.Time             // updated_at: the last sign of life
 
 	// What the kit adds.

@@ -225,14 +225,14 @@ func TestTwoPeopleForCritical(t *testing.T) {
 	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
 		id := b.tasks(intent, row{"cause": "critical"}, "t-1")["t-1"]
 		b.status("incident_open", id)
-		// A fix is recorded once the incident is closed; critical stays critical.
+		// The incident closed, the record is looked at; critical stays critical.
 		b.triage(0, "close-incident", id, said...)
 		b.triage(0, "fix", id, "--fix", "deploy:3", "--reason", "tenants are kept apart")
-		b.status("incident_open", id)
+		b.status("under_investigation", id)
 		b.triage(0, "authorize", id, "--reason", "ann approves")
-		b.status("incident_open", id)
+		b.status("under_investigation", id)
 		b.triage(0, "authorize", id, "--reason", "ann again")
-		b.status("incident_open", id) // one person is one person
+		b.status("under_investigation", id) // one person is one person
 
 		// An OS user is nobody.
 		fault, err := b.cloud.AddFault(localstack.Fault{Service: "sts", Operation: "GetCallerIdentity", Times: -1, Do: "error", Code: "AccessDenied", Status: 403})
