@@ -22,18 +22,43 @@ func (e *Enricher) unitOf(l dlqbridge.Letter, a dlqbridge.Arrival) unit {
 	}
 	switch {
 	case a.Task.TaskID != "":
-		u.identity, u.key = dlqbridge.IdentityTask, a.Task.TaskID
+		u.identity = dlqbridge.IdentityTask
 	case l.Provider == dlqbridge.PubSub:
 		// A forwarded copy gets a new message id, so its content stands for it.
-		u.identity, u.key = dlqbridge.IdentityContent, a.PayloadSHA256+dlqbridge.FormatTime(a.SentAt)
+		u.identity = dlqbridge.IdentityContent
 	default:
-		u.identity, u.key = dlqbridge.IdentityMessage, l.MessageID
+		u.identity = dlqbridge.IdentityMessage
 	}
+	u.key = keyOf(u.identity, a)
 	return u
+}
+
+// keyOf is what stands for the unit of work in its record's id.
+func keyOf(identity dlqbridge.Identity, a dlqbridge.Arrival) string {
+	switch identity {
+	case dlqbridge.IdentityTask:
+		return a.Task.TaskID
+	case dlqbridge.IdentityContent:
+		return a.PayloadSHA256 + dlqbridge.FormatTime(a.SentAt)
+	case dlqbridge.IdentityMessage:
+	}
+	return a.MessageID
 }
 
 func (u unit) id(episode int) string {
 	return dlqbridge.RecordID(u.identity, u.source, u.tenant, u.key, episode)
+}
+
+// NextEpisode is the id that the record after this one has, if a letter came
+// after this one was closed; empty if it cannot be told.
+func NextEpisode(c dlqbridge.Case) string {
+	for _, a := range c.Arrivals {
+		u := unit{identity: c.Control.Identity, source: c.Control.Source, tenant: a.Task.Tenant, key: keyOf(c.Control.Identity, a)}
+		if u.id(c.Control.Episode) == c.Control.ID {
+			return u.id(c.Control.Episode + 1)
+		}
+	}
+	return ""
 }
 
 // opened is the control item of a new record, before its first judgement.

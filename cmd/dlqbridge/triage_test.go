@@ -254,6 +254,22 @@ func TestTwoPeopleForCritical(t *testing.T) {
 	})
 }
 
+// Two open records of one task would send it twice.
+func TestARecordWithANewerOneStaysClosed(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		old := b.tasks(nil, nil, "t-1")["t-1"]
+		b.triage(0, "reject", old, "--reason", "x")
+		newer := b.tasks(nil, nil, "t-1")["t-1"]
+		r := document[refused](b, 1, "triage", "reopen", old, "--reason", "after all")
+		if newer == old || r.Error.Code != "move_refused" || !strings.Contains(r.Error.Message, newer) {
+			t.Errorf("old %s, newer %s: %+v", old, newer, r)
+		}
+		b.triage(0, "reject", newer, "--reason", "x")
+		document[refused](b, 1, "triage", "reopen", old, "--reason", "after all")
+		b.triage(0, "reopen", newer, "--reason", "this one")
+	})
+}
+
 func TestManualCompletionIsReopenedByTwo(t *testing.T) {
 	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
 		id := b.tasks(nil, nil, "t-1")["t-1"]

@@ -302,8 +302,19 @@ func (m Mover) authorize(ctx context.Context, c dlqbridge.Case, r Request, p pla
 }
 
 // reopen opens a closed record. What completed by hand may have had its
-// effect, so a second person stands behind opening it.
+// effect, so a second person stands behind opening it. A task whose later letter
+// has a record of its own stays with that one: two open records of one task
+// would send it twice.
 func (m Mover) reopen(ctx context.Context, c dlqbridge.Case, r Request, p plan) (plan, error) {
+	if next := enrich.NextEpisode(c); next != "" {
+		newer, err := m.Store.Read(ctx, []string{next})
+		if err != nil {
+			return p, err
+		}
+		if _, there := newer[next]; there {
+			return p, refuse(c.Control, r.Verb, "the task has a newer record, "+next+"; work on that one")
+		}
+	}
 	if c.Control.Status == dlqbridge.StatusCompletedManually {
 		if !r.Actor.Authenticated {
 			return p, refuse(c.Control, r.Verb, "a manual completion is opened by two authenticated people, and the cloud does not say who you are")
