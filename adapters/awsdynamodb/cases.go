@@ -288,3 +288,16 @@ func (s *Store) RecordsByMessage(ctx context.Context, messageIDs []string) (map[
 	}
 	return records, nil
 }
+
+// Ready says whether both tables are there and can be read, by asking them for
+// something that never is. A missing table is ErrNotFound and is named.
+func (s *Store) Ready(ctx context.Context) error {
+	const nobody = "r_ready"
+	if _, err := s.Read(ctx, []string{nobody}); err != nil {
+		return fmt.Errorf("records table %s: %w", s.records, err)
+	}
+	if _, err := s.Payloads(ctx, map[string]string{nobody: "ready"}); err != nil {
+		return fmt.Errorf("payloads table %s: %w", s.payloads, err)
+	}
+	return nil
+}

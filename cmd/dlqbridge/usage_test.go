@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/cli"
 	"github.com/dlqbridge/dlqbridge/localstack"
@@ -215,6 +216,27 @@ func TestConfigAndVersion(t *testing.T) {
 		}
 		if v := document[struct{ Version string }](b, 0, "version"); v.Version != "test" {
 			t.Errorf("version %q", v.Version)
+		}
+	})
+}
+
+// A missing table is told before there are letters, and a mistyped verb by its
+// own name; whoever asks for documents gets one.
+func TestToldAtOnce(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		if _, err := b.tables.DeleteTable(b.t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String("dlqbridge-payloads")}); err != nil {
+			t.Fatal(err)
+		}
+		if r := document[refused](b, 1, "intake", "--until-empty"); r.Error.Code != "not_found" || !strings.Contains(r.Error.Message, "dlqbridge-payloads") {
+			t.Errorf("a missing table: %+v", r)
+		}
+		if r := document[refused](b, 2, "triage", "explode", "r_1", "--reason", "x"); !strings.Contains(r.Error.Message, `"explode"`) {
+			t.Errorf("an unknown verb: %+v", r)
+		}
+		for _, args := range [][]string{{}, {"records"}, {"triage"}, {"tables"}} {
+			if r := document[refused](b, 2, args...); r.Error.Code != "usage" {
+				t.Errorf("%v: %+v", args, r)
+			}
 		}
 	})
 }

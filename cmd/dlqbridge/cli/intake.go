@@ -85,9 +85,14 @@ func (s *session) someRoutes(names []string) ([]config.Route, error) {
 	return out, nil
 }
 
-// takeIn empties the dead-letter queues of routes at the same time. All queues
-// are opened before the first letter is received. Nil counts: nothing was begun.
+// takeIn empties the dead-letter queues of routes at the same time. The tables
+// are asked and all queues are opened before the first letter is received, so
+// that a missing one is told before there are letters. Nil counts: nothing was
+// begun.
 func (s *session) takeIn(ctx context.Context, b *wire.Bridge, routes []config.Route) (*enrich.Counts, error) {
+	if err := b.Store.Ready(ctx); err != nil {
+		return nil, hinted(err, "make the tables (`dlqbridge tables create` for trials), or correct `tables` in the configuration")
+	}
 	tally := &tally{meter: s.meter()}
 	intakes := make([]*enrich.Intake, len(routes))
 	opening, openCtx := errgroup.WithContext(ctx)

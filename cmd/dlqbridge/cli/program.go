@@ -221,6 +221,10 @@ func tidy(cmd *cobra.Command) {
 	for _, child := range cmd.Commands() {
 		tidy(child)
 	}
+	if cmd.HasSubCommands() {
+		// An unknown verb is told as one, not by the first flag that came with it.
+		cmd.FParseErrWhitelist.UnknownFlags = true
+	}
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
@@ -239,6 +243,10 @@ func tidy(cmd *cobra.Command) {
 func group(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return unknownCommand(cmd, args[0])
+	}
+	if o := cmd.Flag("output"); o != nil && o.Value.String() == "json" {
+		// Whoever reads documents gets one, not a page of help.
+		return usagef("see `"+cmd.CommandPath()+" --help`", "`%s` needs a command", cmd.CommandPath())
 	}
 	return cmd.Help()
 }

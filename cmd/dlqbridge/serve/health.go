@@ -3,8 +3,6 @@ package serve
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -70,19 +68,6 @@ func (h *health) failing(route string, err error) {
 	h.failed[route] = errText(err)
 }
 
-// tables asks both tables for something that is never there.
-func (h *health) tables(ctx context.Context) error {
-	if _, err := h.bridge.Store.Read(ctx, []string{"r_ready"}); err != nil {
-		return fmt.Errorf("records table: %w", err)
-	}
-	// A payload that is not there and a table that is not there are both "not
-	// found"; a missing table is told by its first write, and by `check`.
-	if _, err := h.bridge.Store.Payload(ctx, "r_ready", "ready"); err != nil && !errors.Is(err, dlqbridge.ErrNotFound) {
-		return fmt.Errorf("payload table: %w", err)
-	}
-	return nil
-}
-
 // look asks tables and queues, at most every readyFor.
 func (h *health) look(ctx context.Context) map[string]string {
 	now := h.bridge.Now()
@@ -108,7 +93,7 @@ func (h *health) look(ctx context.Context) map[string]string {
 			}
 		})
 	}
-	ask("tables", func() error { return h.tables(ctx) })
+	ask("tables", func() error { return h.bridge.Store.Ready(ctx) })
 	for route, q := range queues {
 		ask("queue of "+route, func() error { _, err := q.Depth(ctx); return err })
 	}

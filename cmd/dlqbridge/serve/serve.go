@@ -97,7 +97,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.health.tables(ctx); err != nil {
+	if err := b.Store.Ready(ctx); err != nil {
 		return err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.o.Listen)
