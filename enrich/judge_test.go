@@ -341,7 +341,7 @@ func TestARecordsLife(t *testing.T) {
 			name string
 			auth bool
 			want dlqbridge.Action
-		}{{"ann", true, dlqbridge.ActionHumanReview}, {"ann", true, dlqbridge.ActionHumanReview}, {"os", false, dlqbridge.ActionHumanReview}, {"bob", true, dlqbridge.ActionReject}} {
+		}{{"ann", true, dlqbridge.ActionHumanReview}, {"ann", true, dlqbridge.ActionHumanReview}, {"os", false, dlqbridge.ActionHumanReview}, {"bob", true, dlqbridge.ActionRepair}} {
 			if got := approve(c.name, c.auth); got.Action != c.want {
 				t.Errorf("after %s: %+v, want %s", c.name, got, c.want)
 			}
