@@ -8,6 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/gcppubsub"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
@@ -27,7 +30,14 @@ func (b *Bridge) PubSub(ctx context.Context) (*gcppubsub.Client, error) {
 		return nil, err
 	}
 	b.google = client
-	b.onClose(func(context.Context) error { return client.Close() })
+	b.onClose(func(context.Context) error {
+		// A connection that was handed in is shared by both of its halves, and
+		// the second finds it closed.
+		if err := client.Close(); status.Code(err) != codes.Canceled {
+			return err
+		}
+		return nil
+	})
 	return client, nil
 }
 
