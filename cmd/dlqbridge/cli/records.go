@@ -243,8 +243,13 @@ type groupDoc struct {
 	Statuses  map[dlqbridge.Status]int `json:"statuses"`
 	TaskTypes map[string]int           `json:"taskTypes"`
 	Routes    map[string]int           `json:"routes"`
+	Tenants   map[string]int           `json:"tenants"`
 	FirstSeen string                   `json:"firstSeen"`
 	LastSeen  string                   `json:"lastSeen"`
+	// Deadline is the nearest one of the group; null if no task has one.
+	// Recurrences counts how often its records came back after a redrive.
+	Deadline    *string `json:"deadline"`
+	Recurrences int     `json:"recurrences"`
 	Example   string                   `json:"example"`
 }
 
@@ -256,6 +261,13 @@ func (g *groupDoc) add(c dlqbridge.Control) {
 	g.Routes[c.Route]++
 	if c.TaskType != "" {
 		g.TaskTypes[c.TaskType]++
+	}
+	if c.Tenant != "" {
+		g.Tenants[c.Tenant]++
+	}
+	g.Recurrences += c.Recurrences
+	if due := dlqbridge.FormatTime(c.Deadline); due != "" && (g.Deadline == nil || due < *g.Deadline) {
+		g.Deadline = &due
 	}
 	first, last := dlqbridge.FormatTime(c.FirstSeen), dlqbridge.FormatTime(c.LastSeen)
 	if g.FirstSeen == "" || first < g.FirstSeen { // fixed width: the order of the texts is that of the times
@@ -299,7 +311,7 @@ but a group may hold records of different risk: the columns count them.`,
 					g = &groupDoc{
 						Signature: k.signature, Cause: k.cause, Lane: dlqbridge.DefaultCausePolicy(k.cause).Lane, Example: l.Control.ID,
 						Effects: map[dlqbridge.Effect]int{}, Actions: map[dlqbridge.Action]int{}, Statuses: map[dlqbridge.Status]int{},
-						TaskTypes: map[string]int{}, Routes: map[string]int{},
+						TaskTypes: map[string]int{}, Routes: map[string]int{}, Tenants: map[string]int{},
 					}
 					byKey[k] = g
 					groups = append(groups, g)
@@ -319,15 +331,19 @@ func printGroups(out *screen.Screen, groups []*groupDoc, now time.Time) {
 		out.Printf("no records\n")
 		return
 	}
-	table := out.NewTable("SIGNATURE", "CAUSE", "RECORDS", "EFFECT UNKNOWN", "CONFIRMED", "NONE", "AGE", "TASK TYPES", "EXAMPLE")
+	table := out.NewTable("SIGNATURE", "CAUSE", "RECORDS", "EFFECT UNKNOWN", "CONFIRMED", "NONE", "TENANTS", "CAME BACK", "FIRST", "LAST", "DUE", "TASK TYPES", "EXAMPLE")
 	for _, g := range groups {
 		types := make([]string, 0, len(g.TaskTypes))
 		for t := range g.TaskTypes {
 			types = append(types, t)
 		}
 		slices.Sort(types)
+		due := ""
+		if g.Deadline != nil {
+			due = *g.Deadline
+		}
 		table.Row(dash(g.Signature), string(g.Cause), itoa(g.Count), itoa(g.Effects[dlqbridge.EffectUnknown]), itoa(g.Effects[dlqbridge.EffectConfirmed]),
-			itoa(g.Effects[dlqbridge.EffectNone]), ageOf(g.FirstSeen, now), dash(strings.Join(types, ",")), g.Example)
+			itoa(g.Effects[dlqbridge.EffectNone]), itoa(len(g.Tenants)), itoa(g.Recurrences), ageOf(g.FirstSeen, now), ageOf(g.LastSeen, now), dash(due), dash(strings.Join(types, ",")), g.Example)
 	}
 	table.Flush()
 }
