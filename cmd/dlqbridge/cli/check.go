@@ -10,10 +10,11 @@ import (
 func (s *session) check() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Ask queues and tables whether the configuration can work",
-		Long: `Validates the configuration, then asks the providers: do queues and tables exist
-and fit together, does retention leave time, what may this caller not do, and is
-there a route on which nothing could ever be proven. It changes nothing.
+		Short: "Ask queues, subscriptions and tables whether the configuration can work",
+		Long: `Validates the configuration, then asks the providers: do queues, subscriptions,
+topics and tables exist and fit together, does retention leave time, who else would
+get what is sent back, what may this caller not do, and is there a route on which
+nothing could ever be proven. It changes nothing.
 
 Exit code 1 if there is an error, 0 if there are warnings only.`,
 		Example: "  dlqbridge check\n  dlqbridge check -o json | jq '.findings[] | select(.level != \"ok\")'",

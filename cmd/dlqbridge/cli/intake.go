@@ -19,13 +19,14 @@ func (s *session) intake() *cobra.Command {
 	var routes []string
 	cmd := &cobra.Command{
 		Use:   "intake --until-empty",
-		Short: "Turn the letters of dead-letter queues into records",
-		Long: `Takes letters in until every dead-letter queue is empty: three empty polls of one
-second in a row, and the queue's own counters at zero. A letter is deleted only
-when its payload and its record are durable; it can be stopped at any moment.
+		Short: "Turn the letters of dead-letter queues and subscriptions into records",
+		Long: `Takes letters in until every dead-letter place is empty: three empty polls of one
+second in a row, and a queue's own counters at zero. Pub/Sub has no counters: there
+it takes twenty empty polls, over all pollers of the route. A letter is deleted
+only when its payload and its record are durable; it can be stopped at any moment.
 
 It ends with exit code 3 when only letters are left that cannot be stored; they
-stay in their queue. For intake all the time use ` + "`dlqbridge serve`" + `.`,
+stay where they are. For intake all the time use ` + "`dlqbridge serve`" + `.`,
 		Example: `  dlqbridge intake --until-empty
   dlqbridge intake --until-empty --route orders -o json`,
 		Args: cobra.NoArgs,
@@ -63,7 +64,7 @@ stay in their queue. For intake all the time use ` + "`dlqbridge serve`" + `.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&untilEmpty, "until-empty", false, "end when the queues are empty")
+	cmd.Flags().BoolVar(&untilEmpty, "until-empty", false, "end when the places are empty")
 	cmd.Flags().StringSliceVar(&routes, "route", nil, "only these routes")
 	return cmd
 }
