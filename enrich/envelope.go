@@ -263,7 +263,7 @@ func (x *extraction) origin(name string) { x.fact(factOrigin, name) }
 const (
 	factOrigin  = "origin"
 	factPayload = "payload"
-	// payloadCut, payloadNone and payloadElsewhere are what may be wrong with a
+	// PayloadCut, payloadNone and payloadElsewhere are what may be wrong with a
 	// payload as far as sending it again goes.
 	payloadCut       = "cut by the provider"
 	payloadNone      = "not in the letter"

@@ -50,7 +50,7 @@ func gunzip(s []byte) (out []byte, whole, ok bool) {
 	if err != nil {
 		return nil, false, false
 	}
-	defer z.Close() //nolint:errcheck // nothing is written
+	defer z.Close()
 	out, err = io.ReadAll(io.LimitReader(z, maxDecoded+1))
 	if len(out) > maxDecoded {
 		return out[:maxDecoded], false, true

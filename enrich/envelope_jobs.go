@@ -61,7 +61,7 @@ func openLaravel(x *extraction, l *layer) ([]byte, bool) {
 	return nil, true
 }
 
-// phpString reads a text that PHP serialised: s:4:"acme";
+// phpString reads a text as PHP serialises it (s:4:"acme";).
 func phpString(s string) (string, bool) {
 	rest, ok := strings.CutPrefix(s, "s:")
 	if !ok {

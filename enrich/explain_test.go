@@ -29,7 +29,6 @@ func toldLetter(facts string) dlqbridge.Letter {
 }
 
 func stories(t *testing.T) []story {
-	ledger := func(says dlqbridge.Testimony) []dlqbridge.Store { return asked(says) }
 	rules, err := celrules.Compile([]celrules.Rule{{When: `failure.code.startsWith("E_ADDRESS")`, Cause: dlqbridge.CauseInvalidInput}})
 	must(t, err)
 	invocation := sqsLetter(`{"order":7}`, text("RequestID", "11111111-2222-3333-4444-555555555555"),
@@ -46,7 +45,7 @@ func stories(t *testing.T) []story {
 		},
 		{
 			title: "A call was under way", what: "The worker wrote its intent to charge a card, called, and died. The ledger has the intent and no receipt.",
-			route: enrich.Route{Stores: ledger(dlqbridge.Testimony{
+			route: enrich.Route{Stores: asked(dlqbridge.Testimony{
 				Findings: []dlqbridge.Finding{inFlight, notStarted}, Runs: 1,
 				Failure: &dlqbridge.Failure{Cause: dlqbridge.CauseTimeout, Code: "ETIMEDOUT", Tool: "charge_card", Dependency: "payments", Phase: "during_call", Message: "payments did not answer within 30 s"},
 			})},
@@ -54,7 +53,7 @@ func stories(t *testing.T) []story {
 		},
 		{
 			title: "The card was charged", what: "The ledger has the receipt; the task died afterwards, when the mail server refused.",
-			route: enrich.Route{Stores: ledger(dlqbridge.Testimony{
+			route: enrich.Route{Stores: asked(dlqbridge.Testimony{
 				Findings: []dlqbridge.Finding{receipt, notStarted}, Runs: 1,
 				Failure: &dlqbridge.Failure{Code: "ECONNREFUSED", Step: "0004#mail", Dependency: "smtp"},
 			})},
@@ -62,7 +61,7 @@ func stories(t *testing.T) []story {
 		},
 		{
 			title: "Go on from the checkpoint", what: "The card was charged before the last checkpoint, nothing began after it, and the route's workers can resume.",
-			route: enrich.Route{Resume: true, Stores: ledger(dlqbridge.Testimony{
+			route: enrich.Route{Resume: true, Stores: asked(dlqbridge.Testimony{
 				Findings: []dlqbridge.Finding{receipt, notStarted}, Runs: 1,
 				Checkpoint: &dlqbridge.Checkpoint{Ref: "s3://runs/ord-7/3", Step: "0003#charge", Run: "run-1", At: start},
 				Failure:    &dlqbridge.Failure{Code: "503", Step: "0004#mail", Dependency: "smtp"},
@@ -71,7 +70,7 @@ func stories(t *testing.T) []story {
 		},
 		{
 			title: "The ledger did not answer", what: "It may have known of a step that ran, so its silence counts as a doubt and not as nothing.",
-			route:  enrich.Route{Stores: ledger(dlqbridge.Testimony{Unavailable: "no answer within 5s"})},
+			route:  enrich.Route{Stores: asked(dlqbridge.Testimony{Unavailable: "no answer within 5s"})},
 			letter: toldLetter(`,"cause":"dependency_unavailable","code":"503"`),
 		},
 		{

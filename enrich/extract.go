@@ -116,7 +116,7 @@ func (x *extraction) look(field string, s *selector) (v found, as string, ok boo
 		}
 	case placeDatadog:
 		v, ok = x.datadog()
-	default:
+	case placeAgent, placeBody, placeCloudEvent, placeExpression:
 		return x.lookInside(s)
 	}
 	return v, as, ok

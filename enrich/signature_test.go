@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 // drawn are the things that differ between failures of one kind, each drawn anew.
 var drawn = map[string]func(r *rand.Rand) string{
 	"{id}":    func(r *rand.Rand) string { return fmt.Sprintf("%s-%d", word(r), r.IntN(1e6)) },
-	"{num}":   func(r *rand.Rand) string { return fmt.Sprint(r.Int64N(1e12) - 5e11) },
+	"{num}":   func(r *rand.Rand) string { return strconv.FormatInt(r.Int64N(1e12)-5e11, 10) },
 	"{float}": func(r *rand.Rand) string { return fmt.Sprintf("%.*f", r.IntN(5), r.Float64()*1e4) },
 	"{uuid}": func(r *rand.Rand) string {
 		return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", r.Uint32(), r.IntN(1<<16), r.IntN(1<<16), r.IntN(1<<16), r.Int64N(1<<48))
@@ -34,11 +35,11 @@ var drawn = map[string]func(r *rand.Rand) string{
 		return fmt.Sprintf("%d.%d.%d.%d:%d", r.IntN(256), r.IntN(256), r.IntN(256), r.IntN(256), r.IntN(65536))
 	},
 	"{path}": func(r *rand.Rand) string {
-		out := ""
+		var out strings.Builder
 		for range 1 + r.IntN(4) {
-			out += "/" + word(r)
+			out.WriteString("/" + word(r))
 		}
-		return out + []string{"", ".txt", ".json"}[r.IntN(3)]
+		return out.String() + []string{"", ".txt", ".json"}[r.IntN(3)]
 	},
 	"{time}": func(r *rand.Rand) string {
 		t := time.Unix(r.Int64N(4e9), r.Int64N(1e9)).UTC()
