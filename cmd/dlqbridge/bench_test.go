@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -40,6 +42,10 @@ type bench struct {
 	stdout, stderr bool // terminals
 	// pubsub connects the program to Pub/Sub; nil is the process's own way.
 	pubsub func(context.Context) (*gcppubsub.Client, error)
+	// later is how far the program's clock is ahead.
+	later time.Duration
+	// states answers in the place of Step Functions.
+	states http.Handler
 }
 
 // inBubble makes a bench with tables and these queue pairs (a name ending in
@@ -188,6 +194,21 @@ func attribute(v any) ddb.AttributeValue {
 	panic(fmt.Sprintf("no attribute for %T", v))
 }
 
+// statesBeside sends what is for Step Functions elsewhere, within the process.
+type statesBeside struct {
+	aws.HTTPClient
+	states http.Handler
+}
+
+func (s statesBeside) Do(r *http.Request) (*http.Response, error) {
+	if !strings.HasPrefix(r.Header.Get("X-Amz-Target"), "AWSStepFunctions.") {
+		return s.HTTPClient.Do(r)
+	}
+	w := httptest.NewRecorder()
+	s.states.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
 // call is one run of the program.
 type call struct {
 	stdout, stderr string
@@ -201,9 +222,12 @@ func (b *bench) runCtx(ctx context.Context, args ...string) call {
 	p := &cli.Program{
 		Args: append([]string{"--config", b.config}, args...), Stdout: &out, Stderr: &errs, StdoutTerminal: b.stdout, StderrTerminal: b.stderr,
 		Env:  func(name string) (string, bool) { v, ok := b.env[name]; return v, ok },
-		User: func() string { return "os-" + b.person }, Now: time.Now, Version: "test", PubSub: b.pubsub,
+		User: func() string { return "os-" + b.person }, Now: func() time.Time { return time.Now().Add(b.later) }, Version: "test", PubSub: b.pubsub,
 		AWS: func(context.Context) (aws.Config, error) {
 			c := b.cloud.AWSConfig()
+			if b.states != nil {
+				c.HTTPClient = statesBeside{c.HTTPClient, b.states}
+			}
 			person := b.person
 			c.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 				return aws.Credentials{AccessKeyID: person, SecretAccessKey: "local"}, nil
