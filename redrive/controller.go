@@ -51,6 +51,10 @@ type Options struct {
 	// Route returns what is configured about a route; ok is false if it is not.
 	Route func(name string) (route Route, ok bool)
 
+	// Probe asks whether what a route's tasks depend on is there, before a job
+	// sends its first message and after each pause. An error pauses the job. Nil
+	// asks nobody.
+	Probe func(ctx context.Context, route string) error
 	// Environment names the tables that records stand in; a plan made for another
 	// one is refused.
 	Environment string
@@ -100,6 +104,9 @@ type Route struct {
 	Kit bool
 	// Absence: nothing seen until the end of the observation is a completion.
 	Absence bool
+	// CancelExpired: policy closes work past its valid_until when its turn comes;
+	// without it a person does.
+	CancelExpired bool
 	// ObserveFor is how long an outcome is waited for; 0 is auto, the larger of
 	// 10 m and the source's maximum receives times its visibility timeout.
 	ObserveFor time.Duration

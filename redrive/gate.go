@@ -239,6 +239,9 @@ func (r *runner) ground(ctx context.Context, c dlqbridge.Control, j Judgement) (
 	if j.Decision.Status == dlqbridge.StatusCompleted {
 		s = complete(c, j, dlqbridge.VerbComplete, r.job.By.String(), completedWhy(j), now)
 	}
+	if r.cancels(c, x) {
+		s = r.expire(late{c, j})
+	}
 	r.lapse(ctx, s)
 	return x, nil
 }

@@ -162,6 +162,9 @@ type target struct {
 	candidates []candidate
 	members    []PlannedMember
 	excluded   []dlqbridge.Exclusion
+	// routes lead here; late is what a run closes as expired.
+	routes map[string]bool
+	late   []late
 	// claimed: some records are claimed or in doubt, perhaps by a dead job;
 	// orphans are those of them without a note.
 	claimed bool
@@ -353,13 +356,14 @@ func (c *Controller) target(ctx context.Context, s *survey, ctl dlqbridge.Contro
 	}
 	for _, t := range s.targets {
 		if t.urn == urn {
+			t.routes[ctl.Route] = true
 			if t.route != ctl.Route {
 				t.route = ""
 			}
 			return t, nil, nil
 		}
 	}
-	t := &target{urn: urn, route: ctl.Route}
+	t := &target{urn: urn, route: ctl.Route, routes: map[string]bool{ctl.Route: true}}
 	var err error
 	if t.dest, err = c.o.Destination(ctx, ctl.Route, urn); err == nil {
 		err = c.again(ctx, func() (err error) { t.facts, err = t.dest.Facts(ctx); return err })
@@ -390,6 +394,10 @@ func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgeme
 	}
 	if x == nil {
 		x = held(ctl, s.holds, t.urn, s.now)
+	}
+	if c.cancels(ctl, x) {
+		x.Detail += ", so a run cancels it"
+		t.late = append(t.late, late{ctl, j})
 	}
 	if x != nil {
 		t.excluded = append(t.excluded, *x)

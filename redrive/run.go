@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,6 +30,9 @@ func (c *Controller) Run(ctx context.Context, r Request) (Result, error) {
 	res := Result{Jobs: []string{}, Excluded: []dlqbridge.Exclusion{}, Outcomes: map[dlqbridge.SendOutcome]int{}}
 	res.Excluded = append(res.Excluded, s.excluded...)
 	for _, t := range s.targets {
+		if err := c.cancelExpired(ctx, t.late); err != nil {
+			return res, err
+		}
 		if len(t.members) == 0 && !t.claimed || t.missing || ctx.Err() != nil {
 			res.Excluded = append(res.Excluded, t.excluded...)
 			continue
@@ -135,7 +139,7 @@ func (c *Controller) runner(ctx context.Context, j *journal, t *target, job dlqb
 	r := &runner{
 		Controller: c, dest: t.dest, facts: t.facts, journal: j, pace: j.pace, job: job, latest: job, began: c.clock(),
 		wrote: c.clock(), outcomes: map[dlqbridge.SendOutcome]int{},
-		size: max(1, min(j.pace.batch(), job.MaxInFlight)),
+		size: max(1, min(j.pace.batch(), job.MaxInFlight)), routes: slices.Sorted(maps.Keys(t.routes)),
 	}
 	if t.facts.BatchCount > 0 {
 		r.size = min(r.size, t.facts.BatchCount)
@@ -206,7 +210,10 @@ func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor
 	if job.State == dlqbridge.JobDone || job.State == dlqbridge.JobCancelled {
 		return res, fmt.Errorf("job %s is %s: %w: what is left needs a new run", id, job.State, dlqbridge.ErrInvalid)
 	}
-	t := &target{urn: job.Destination, route: job.Route}
+	t := &target{urn: job.Destination, route: job.Route, routes: map[string]bool{}}
+	if job.Route != "" {
+		t.routes[job.Route] = true
+	}
 	if t.dest, err = c.o.Destination(ctx, job.Route, job.Destination); err == nil {
 		t.facts, err = t.dest.Facts(ctx)
 	}

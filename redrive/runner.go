@@ -26,6 +26,8 @@ type runner struct {
 	// size is how many messages go in one batch at most, look how many members
 	// pass the gate together.
 	size, look int
+	// routes are those of the members, as far as they are known.
+	routes []string
 	// slots bounds the batches between claim and note, places those of them
 	// that stand in the journal.
 	slots       chan struct{}
@@ -61,6 +63,7 @@ type haltKind int
 const (
 	haltNone      haltKind = iota
 	haltContext            // the process was asked to stop
+	haltProbe              // what the tasks depend on is not there
 	haltPaused             // an operator paused the job
 	haltThreshold          // a canary step showed that it must not go on
 	haltCancelled          // an operator cancelled it
@@ -109,6 +112,9 @@ func (r *runner) run(ctx context.Context) {
 
 	defer r.lineup.stop()
 	defer r.drain(ctx)
+	if !r.probe(claiming) {
+		return
+	}
 	left := r.job.Selected
 	for k, size := range r.job.Canary {
 		if left -= size; left <= 0 {
@@ -121,6 +127,23 @@ func (r *runner) run(ctx context.Context) {
 	r.at(ctx, "")
 	r.lineup.left = -1
 	r.sendAll(ctx, claiming)
+}
+
+// probe asks whether what the tasks depend on is there. Nothing has been
+// claimed yet, so a job that pauses here has changed nothing.
+func (r *runner) probe(ctx context.Context) bool {
+	if r.o.Probe == nil {
+		return true
+	}
+	for _, route := range r.routes {
+		if err := r.o.Probe(ctx, route); err != nil {
+			if ctx.Err() == nil {
+				r.stop(haltProbe, fmt.Sprintf("the probe of route %s did not pass: %s; continue asks again", route, err))
+			}
+			return false
+		}
+	}
+	return true
 }
 
 // sendAll sends what the lineup has and returns when everything is noted.
@@ -421,9 +444,9 @@ func (r *runner) end(ctx context.Context) error {
 		case haltNone:
 			job.State, job.Reason, job.Ended = dlqbridge.JobDone, "", r.clock()
 			job.Note(job.Ended, "redrive", fmt.Sprintf("done: %d of %d sent, %d in doubt, %d excluded", job.Sent, job.Selected, job.InDoubt, job.Excluded))
-		case haltContext:
+		case haltContext, haltProbe:
 			if job.State == dlqbridge.JobRunning {
-				job.State, job.Reason = dlqbridge.JobPaused, h.reason
+				job.State, job.Reason = dlqbridge.JobPaused, dlqbridge.CutText(h.reason, dlqbridge.MaxReason)
 				job.Note(r.clock(), "redrive", "paused: "+h.reason)
 			}
 		case haltFailed:

@@ -74,6 +74,8 @@ type Route struct {
 	LedgerPrefix      string              `yaml:"ledger_prefix" doc:"Put before the task id in the ledger, where several routes share a table."`
 	Fields            map[string][]string `yaml:"fields" doc:"Selectors per field, before the well-known spellings: attr:NAME, sys:NAME, body:/json/pointer or jmespath:EXPRESSION."`
 	Classify          []Rule              `yaml:"classify" doc:"Rules for the cause of a failure, before those of all routes."`
+	Probe             string              `yaml:"probe" doc:"An http or https URL that is asked before a job sends its first message and after each pause; an answer outside 200 to 299 pauses the job." pattern:"^https?://[^@]+$"`
+	AutoCancelExpired bool                `yaml:"auto_cancel_expired" doc:"Close records past their valid_until as cancelled_expired when a run comes to them; without it they wait for a person."`
 	Pollers           int                 `yaml:"pollers" doc:"How many receive loops read the dead-letter place."`
 }
 
@@ -93,7 +95,7 @@ type Cause struct {
 type Redrive struct {
 	Rate              Rate     `yaml:"rate" doc:"Messages per span of time to one destination: 20/s, 600/m, 1000/h."`
 	Burst             int      `yaml:"burst" doc:"Messages above the rate at most; 0 is a tenth of a second's worth, at least 10."`
-	MaxInFlight       int      `yaml:"max_in_flight" doc:"Messages sent whose outcome is open, at most."`
+	MaxInFlight       int      `yaml:"max_in_flight" doc:"Messages between their claim and the note of their send, at most."`
 	Canary            Canary   `yaml:"canary" doc:"none, or the sizes of a job's first steps; the outcomes of each are waited for before the next one begins."`
 	ObserveFor        Observe  `yaml:"observe_for" doc:"How long an outcome is waited for: auto (the larger of 10 m and maxReceiveCount x visibility timeout of the source) or longer."`
 	Lease             Duration `yaml:"lease" doc:"How long a job holds its destination without a sign of life."`

@@ -132,11 +132,10 @@ var later = map[string]map[string]string{
 		"compensate_to":         "compensation is not in this version: records that need it wait for a person",
 		"compensate_idempotent": "compensation is not in this version: records that need it wait for a person",
 		"fan_out":               "fan-out is a matter of Pub/Sub: write it inside pubsub",
-		"auto_cancel_expired":   "closing expired records by policy is not in this version: use `dlqbridge triage cancel-expired`",
 		"observe_for":           "the observation window is one for all routes: redrive.observe_for",
 	},
 	"redrive": {
-		"probe": "dependency probes are not in this version: record a passed one by --fix probe:TEXT",
+		"probe": "a probe belongs to a route: routes[].probe",
 	},
 }
 

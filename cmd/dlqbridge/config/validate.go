@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -122,6 +123,9 @@ func validateRoute(d *decoder, path string, r Route, stores []string) {
 		d.reportAt(path+".idempotency_window", "says nothing without effects: idempotent", "declare effects: idempotent, or leave the window out")
 	}
 	d.span(path+".max_run", r.MaxRun, time.Second, 7*day)
+	if u, err := url.Parse(r.Probe); r.Probe != "" && (err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https") {
+		d.reportAt(path+".probe", "is no URL that can be asked", "write an http or https URL without a password, such as https://payments.internal/health")
+	}
 	d.number(path+".pollers", r.Pollers, 1, maxPollers)
 	validateStores(d, path, r, stores)
 	for _, name := range sortedKeys(r.Fields) {

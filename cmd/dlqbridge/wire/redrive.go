@@ -20,6 +20,7 @@ func (b *Bridge) Controller() *redrive.Controller {
 		Index: b.Store, Controls: b.Store, Cases: b.Store, Evidence: b.Store, Leases: b.Store, Jobs: b.Store, Holds: b.Store, Gate: b.Store,
 		Payloads: b.Store, Judge: judge{b},
 		Destination: b.openDestination, Route: b.redriveRoute,
+		Probe:       b.probe,
 		Environment: fmt.Sprintf("dynamodb:%s:%s", b.DynamoDB.Options().Region, b.Config.Tables.Records),
 		Now:         b.Now, Log: b.Log, Holder: b.holder, Progress: b.progress,
 		Lease: time.Duration(c.Lease), SendDeadline: time.Duration(c.SendDeadline), AuthorizeTTL: time.Duration(c.AuthorizeTTL), Skew: time.Duration(b.Config.Skew),
@@ -85,7 +86,7 @@ func (b *Bridge) redriveRoute(name string) (redrive.Route, bool) {
 		from.urn = r.SQS.SourceQueue
 	}
 	out := redrive.Route{
-		Name: name, Source: from.urn, Kit: r.Kit, Absence: r.Outcome == config.OutcomeAbsence, ObserveFor: time.Duration(b.Config.Redrive.ObserveFor),
+		Name: name, Source: from.urn, Kit: r.Kit, Absence: r.Outcome == config.OutcomeAbsence, CancelExpired: r.AutoCancelExpired, ObserveFor: time.Duration(b.Config.Redrive.ObserveFor),
 	}
 	if r.PubSub != nil {
 		out.Target, out.Sources = r.Target(), from.all
