@@ -82,6 +82,24 @@ func TestCheckFinds(t *testing.T) {
 				b.t.Fatal(err)
 			}
 		}, "error", "agent-ledger: it does not exist; make it with Terraform"},
+		"a store's table is missing": {withStore("idem", idempotency), nil, "error", "store idem, table idempotency: the table does not exist"},
+		"a store's table has other keys": {
+			withStore("idem", idempotency), func(b *bench) { b.table("idempotency", []string{"pk", "sk"}) },
+			"error", "its keys are [pk S sk S], and the store asks by [id S]",
+		},
+		"a store that only confirms": {
+			withStore("idem", idempotency), func(b *bench) { b.table("idempotency", []string{"id"}) },
+			"warning", "never prove that nothing happened",
+		},
+		"no right to ask a store": {withStore("graph", "{langgraph: {table: checkpoints}}"), func(b *bench) {
+			b.table("checkpoints", []string{"PK", "SK"})
+			deny(b, "dynamodb", "Query", "AccessDeniedException")
+		}, "error", "dynamodb:Query"},
+		"a secret that is not set": {
+			withStore("pay", `{reconcile: {url: "https://pay.example.com/{taskId}", headers: {Authorization: "env:PAY"}, done: [{status: [200]}]}}`), nil,
+			"error", "variable PAY is not set",
+		},
+		"a store that nobody asks":     {oneRoute + "stores: {flow: {stepfunctions: {}}}\n", nil, "warning", "store flow, execution {runId}: no route asks it"},
 		"no right to ask the queue":    {oneRoute, func(b *bench) { deny(b, "sqs", "GetQueueAttributes", "AccessDenied") }, "error", "sqs:GetQueueAttributes"},
 		"no right to find the queue":   {oneRoute, func(b *bench) { deny(b, "sqs", "GetQueueUrl", "AccessDenied") }, "error", "sqs:GetQueueUrl"},
 		"no right to read the records": {oneRoute, func(b *bench) { deny(b, "dynamodb", "Query", "AccessDeniedException") }, "error", "dynamodb:Query"},

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awsdynamodb"
@@ -66,6 +67,9 @@ func (r *Report) add(f Finding) {
 func Run(ctx context.Context, b *wire.Bridge) Report {
 	r := Report{OK: true, Findings: []Finding{}}
 	for _, f := range Tables(ctx, b) {
+		r.add(f)
+	}
+	for _, f := range Stores(ctx, b) {
 		r.add(f)
 	}
 	for _, route := range b.Config.Routes {
@@ -185,9 +189,17 @@ func (c *routeCheck) say(level Level, subject, hint, format string, args ...any)
 	c.out = append(c.out, Finding{level, c.r.Name, subject, fmt.Sprintf(format, args...), hint})
 }
 
-// provable warns of a route on which every effect stays unknown.
+// provable warns of a route on which every effect stays unknown, or nothing is
+// ever proven not to have happened.
 func (c *routeCheck) provable() {
 	if c.r.Effects != config.Effects(dlqbridge.EffectsMutating) || slices.Contains(c.r.Stores, "ledger") || c.r.TrustWorker {
+		return
+	}
+	if declared := slices.DeleteFunc(slices.Clone(c.r.Stores), func(s string) bool { return s == "message" }); len(declared) > 0 {
+		if !slices.ContainsFunc(declared, func(s string) bool { return c.b.Config.Stores[s].ProvesNone() }) {
+			c.say(LevelWarning, "stores", "add a store that can prove it: the ledger, stepfunctions, dynamodb_table with none, or reconcile with authoritative: true",
+				"its stores (%s) can confirm an effect and never prove that nothing happened: without a person's word nothing is sent", strings.Join(declared, ", "))
+		}
 		return
 	}
 	c.say(LevelWarning, "effects", "three ways out: declare effects: none or effects: idempotent with its window; let the workers write the ledger (stores: [message, ledger]); or state effects by hand (`dlqbridge triage settle-effect`)",

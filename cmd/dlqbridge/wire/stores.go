@@ -146,7 +146,7 @@ func (b *Bridge) AskStore(ctx context.Context, name string) string {
 	ctx, cancel := context.WithTimeout(ctx, enrich.DefaultStoreTimeout)
 	defer cancel()
 	const nobody = "dlqbridge-check"
-	answer := b.stores.byName[name].Ask(ctx, []dlqbridge.Question{{Route: "check", TaskID: nobody, IdempotencyKey: nobody, Tenant: nobody, Now: b.Now()}})
+	answer := b.stores.byName[name].Ask(ctx, []dlqbridge.Question{{Route: "check", TaskID: nobody, RunID: nobody, IdempotencyKey: nobody, Tenant: nobody, Now: b.Now()}})
 	return answer[0].Unavailable
 }
 
