@@ -62,6 +62,18 @@ func TestNamedTopicIsOpened(t *testing.T) {
 	}
 }
 
+// An envelope of a named topic that lacks what SNS always writes is a forgery
+// or something else.
+func TestNamedTopicWithAnotherShape(t *testing.T) {
+	e := enricher(t, enrich.Route{Name: "orders", Place: arn("orders-dlq"), Topics: []string{topic}})
+	for _, change := range [][2]string{{`"Notification"`, `"UnsubscribeConfirmation"`}, {`"Timestamp"`, `"When"`}, {`"MessageId"`, `"Id"`}, {`"Type":"Notification",`, ""}} {
+		a := e.Extract(sqsLetter(strings.Replace(notification(`{"taskId":"t-1"}`), change[0], change[1], 1)))
+		if a.Task.TaskID != "" || a.Task.Tenant != "" || !slices.Equal(a.Envelopes, []string{"looks-like-sns"}) {
+			t.Errorf("%v: got %+v, %v", change, a.Task, a.Envelopes)
+		}
+	}
+}
+
 // Text, numbers and lists that have a key or two of an envelope are none.
 func TestLookAlikesAreLeftAlone(t *testing.T) {
 	e := enricher(t, enrich.Route{Name: "orders", Place: arn("orders-dlq"), Topics: []string{topic}})
