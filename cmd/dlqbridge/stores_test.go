@@ -169,6 +169,45 @@ func TestPowertoolsStore(t *testing.T) {
 	}
 }
 
+// Powertools knows no task ids: the message alone is enough to ask by.
+func TestPowertoolsStoreIsAskedAboutLettersWithoutIDs(t *testing.T) {
+	completed := typedItem(t, fixtureFile[map[string]map[string]map[string]any](t, "../../adapters/powertools/testdata/records.json")["python_completed"])
+	inBubble(t, withStore("idem", idempotency), []string{"orders"}, func(b *bench) {
+		b.table("idempotency", []string{"id"}, completed)
+		b.letter(`{"order_id":7}`, row{"task": ""}).must(t, "confirmed", "compensate", "idem", "*", "confirmed", "receipt")
+	})
+}
+
+// A store that refuses loses nothing: the record is there, held, and looked at
+// again by itself.
+func TestAStoreThatRefusesHoldsTheRecord(t *testing.T) {
+	inBubble(t, withStore("graph", `{langgraph: {table: checkpoints, thread: "{taskId}"}}`), []string{"orders"}, func(b *bench) {
+		if _, err := b.cloud.AddFault(localstack.Fault{Service: "dynamodb", Operation: "Query", Contains: "checkpoints", Times: -1, Do: "error", Code: "AccessDeniedException", Status: 400}); err != nil {
+			t.Fatal(err)
+		}
+		r := b.letter("{}", nil)
+		if r.Effect.State != "unknown" || r.Decision.Action != "human_review" || r.RecheckAt == nil {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
+func TestDeclarationsStandBesideASilentStore(t *testing.T) {
+	for effects, want := range map[string]string{"none": "retry", "idempotent, idempotency_window: 12h": "retry"} {
+		config := strings.Replace(withStore("idem", idempotency), "stores: [", "effects: "+effects+", stores: [", 1)
+		inBubble(t, config, []string{"orders"}, func(b *bench) {
+			b.table("idempotency", []string{"id"})
+			// When it was first tried only the source's own clock says.
+			b.send("orders", `{"order_id":7}`, row{"v": 1, "task": "t-7", "idem": "k", "cause": "timeout"})
+			b.die("orders")
+			b.ok("intake", "--until-empty")
+			if r := b.show(b.byTask()["t-7"]); r.Decision.Action != want {
+				t.Errorf("effects %s: %+v, %+v", effects, r.Effect, r.Decision)
+			}
+		})
+	}
+}
+
 // The key is made from the message, so the message must be there again when the
 // record is judged before its send.
 func TestPowertoolsStoreIsAskedAgainBeforeTheSend(t *testing.T) {

@@ -17,10 +17,10 @@ import (
 
 var (
 	storeName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
-	// builtInStores need no declaration; findings of declarations and of people
-	// carry the other two names.
+	// These need no declaration.
 	builtInStores = []string{"message", "ledger"}
-	takenNames    = append([]string{"route", "operator"}, builtInStores...)
+	// Findings of declarations and of people carry the other two names.
+	takenNames = append([]string{"route", "operator"}, builtInStores...)
 )
 
 // maxCall leaves room within the time that a store has for a whole batch.
@@ -142,7 +142,9 @@ type option struct{ word, key string }
 // The longer of two words that begin alike goes first.
 var (
 	powertoolsKeys = []option{
-		{"EventKeyJMESPath", "event_key_jmespath"}, {"PayloadValidationJMESPath", "payload_validation_jmespath"}, {"ReceiptJMESPath", "receipt_jmespath"},
+		{"EventKeyJMESPath", "event_key_jmespath"},
+		{"PayloadValidationJMESPath", "payload_validation_jmespath"},
+		{"ReceiptJMESPath", "receipt_jmespath"},
 		{"HashFunction", "hash_function"}, {"StaticPKValue", "static_pk_value"}, {"SortKeyAttr", "sort_key_attr"}, {"KeyAttr", "key_attr"},
 		{"Runtime", "runtime"}, {"Prefix", "prefix"}, {"Input", "input"}, {"Table", "table"},
 	}
