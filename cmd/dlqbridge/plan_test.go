@@ -61,6 +61,7 @@ func TestWrongPlansMoveNothing(t *testing.T) {
 			"two of them":      {plan + plan, nil, 2, "behind the plan"},
 			"nothing":          {"", nil, 2, "plan file"},
 			"more selection":   {plan, []string{"--tenant", "acme"}, 2, "contradicts --plan"},
+			"a dry run":        {plan, []string{"--dry-run"}, 2, "contradicts --plan"},
 			"another pace":     {plan, []string{"--rate", "1000/s"}, 2, "contradicts --plan"},
 		} {
 			c := b.run(append([]string{"redrive", "run", "--plan", b.file(row.text), "--reason", "x"}, row.args...)...)

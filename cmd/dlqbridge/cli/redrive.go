@@ -248,6 +248,9 @@ running meanwhile, or nothing can come back.`,
   dlqbridge redrive run --plan plan.json --reason "read and agreed"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dryRun && f.plan != "" { // the file is the dry run's result
+				return usagef("leave out --dry-run to run it, or make another plan", "--dry-run contradicts --plan")
+			}
 			r, err := f.request(!dryRun)
 			if err != nil {
 				return err
@@ -256,7 +259,7 @@ running meanwhile, or nothing can come back.`,
 			if err != nil {
 				return err
 			}
-			if dryRun && r.Plan == nil {
+			if dryRun {
 				return s.showPlan(cmd.Context(), c, r)
 			}
 			if r.Actor, err = s.actor(cmd.Context()); err != nil {
