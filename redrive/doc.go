@@ -29,11 +29,13 @@
 //   - observe.go moves the record by the outcome.
 //
 // Around them: run.go takes the lease and makes the job, runner.go runs it,
-// adopt.go takes over from one that died, settle.go says how a doubt ends,
-// pace.go says when a message may go, lineup.go keeps groups in order, and
-// moves.go has the moves as pure functions.
+// canary.go sends a few first and looks what became of them, adopt.go takes
+// over from one that died, settle.go says how a doubt ends, expire.go closes
+// work that lost its sense, pace.go says when a message may go, lineup.go keeps
+// groups in order, moves.go has the moves as pure functions, document.go makes
+// a plan a file that others can read and run, and ahead.go reads several chunks
+// of records at once.
 //
 // A new kind of action is a decision that [MayAuthorize] lets through and a
-// message that the gate makes; canary steps are a lineup that ends and an
-// observation before the next one.
+// message that the gate makes.
 package redrive
