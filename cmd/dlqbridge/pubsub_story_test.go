@@ -214,8 +214,13 @@ func TestC08TooLargeForTheWayBack(t *testing.T) {
 	g.publish("invoices", failed(7))
 	g.die("invoices")
 	w.run(0, "tables", "create")
-	if counts := runJSON[intakeResult](w, 0, "intake", "--until-empty"); counts.Records != 2 {
-		t.Fatalf("intake: %+v", counts)
+	// On a busy machine ten megabytes may not arrive within one short pull; they
+	// stay in the subscription and come with a later one.
+	for taken, tries := 0, 0; taken < 2; tries++ {
+		taken += runJSON[intakeResult](w, 0, "intake", "--until-empty").Records
+		if tries == 5 {
+			t.Fatalf("%d records after %d intakes", taken, tries)
+		}
 	}
 	result := runJSON[redriveResult](w, 3, "redrive", "run", "--cause", "timeout", "--fix", "deploy:1.4.2", "--reason", "x")
 	if result.Sent != 1 || len(result.Excluded) != 1 || result.Excluded[0].Reason != "too_large" {
