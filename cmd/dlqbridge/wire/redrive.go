@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -40,7 +41,11 @@ func (b *Bridge) ResolveSources(ctx context.Context) error {
 				return ctx.Err()
 			}
 			b.Log.LogAttrs(ctx, slog.LevelWarn, "source cannot be opened", slog.String("route", r.Name), slog.String("error", err.Error()))
-			b.assumeSource(ctx, r)
+			// Without the right to ask, nobody can say which source the route has,
+			// and every record would seem to come from another one.
+			if unknown := b.assumeSource(ctx, r); errors.Is(unknown, dlqbridge.ErrDenied) || errors.Is(unknown, dlqbridge.ErrCredentials) {
+				return unknown
+			}
 		}
 	}
 	return nil
@@ -49,7 +54,7 @@ func (b *Bridge) ResolveSources(ctx context.Context) error {
 // assumeSource notes the source that a route would have if it were there. A
 // queue stands beside its dead-letter queue, which SQS demands to be in the same
 // account and region.
-func (b *Bridge) assumeSource(ctx context.Context, r config.Route) {
+func (b *Bridge) assumeSource(ctx context.Context, r config.Route) error {
 	if r.SQS == nil {
 		assumed := source{urn: r.Target()}
 		if r.PubSub != nil {
@@ -58,13 +63,13 @@ func (b *Bridge) assumeSource(ctx context.Context, r config.Route) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.sources[r.Name] = assumed
-		return
+		return nil
 	}
 	urn := r.SQS.SourceQueue
 	if !strings.HasPrefix(urn, "arn:") {
 		dead, err := awssqs.Open(ctx, b.Queue(r.SQS.DeadLetterQueue))
 		if err != nil {
-			return
+			return err
 		}
 		name := urn[strings.LastIndexByte(urn, '/')+1:] // of a URL, or all of a name
 		urn = dead.Place()[:strings.LastIndexByte(dead.Place(), ':')+1] + name
@@ -72,6 +77,7 @@ func (b *Bridge) assumeSource(ctx context.Context, r config.Route) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sources[r.Name] = source{urn: urn}
+	return nil
 }
 
 func (b *Bridge) redriveRoute(name string) (redrive.Route, bool) {
