@@ -99,6 +99,9 @@ type Destination interface {
 type DestinationFacts struct {
 	URN  string
 	FIFO bool
+	// Ordered: messages with the same group key are delivered in order, so they
+	// must be sent in order: FIFO queues, and Pub/Sub's ordering keys.
+	Ordered bool
 	// MaxBytes is the destination's own limit for one message, counted as
 	// Outgoing.Size counts; BatchBytes and BatchCount are a request's.
 	MaxBytes, BatchBytes, BatchCount int

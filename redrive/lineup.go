@@ -9,15 +9,15 @@ import (
 	"github.com/dlqbridge/dlqbridge"
 )
 
-// lineup hands out a job's members in batches. On a FIFO destination it keeps
-// each group in order: a batch holds one member of a group at most (SQS may
+// lineup hands out a job's members in batches. On an ordered destination it keeps
+// each group in order (members without a group have none): a batch holds one member of a group at most (SQS may
 // refuse one entry of a request and take the next), the next one of a group
 // waits for the last, and when one could not be sent the rest of its group is
 // blocked. Other groups go on. Only one goroutine asks for batches.
 type lineup struct {
 	next func() (dlqbridge.Member, error, bool)
 	stop func()
-	// group finds the groups of members; nil on standard destinations.
+	// group finds the groups of members; nil where they have no order.
 	group func(ctx context.Context, members []dlqbridge.Member) (map[string]string, error)
 	ended bool
 	// left is how many members may still be handed out before the caller asks
@@ -64,10 +64,10 @@ func (l *lineup) batch(ctx context.Context, n int) (out []queued, blocked []dlqb
 		for _, q := range l.waiting {
 			culprit, isBlocked := l.blocked[q.group]
 			switch {
-			case isBlocked:
+			case isBlocked && q.group != "":
 				blocked = append(blocked, dlqbridge.Exclusion{ID: q.ID, Reason: dlqbridge.ExcludeOrderBlocked, Detail: "waits for " + culprit + " of its group"})
-			case len(out) < n && !l.busy[q.group]:
-				if l.group != nil {
+			case len(out) < n && (q.group == "" || !l.busy[q.group]):
+				if l.group != nil && q.group != "" {
 					l.busy[q.group] = true
 					l.out[q.ID] = q.group
 				}

@@ -3,6 +3,7 @@ package redrive_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -60,6 +61,35 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 			}
 			if len(a.out.DedupID) < 5 || a.out.DedupID[len(a.out.DedupID)-2:] != ".1" {
 				t.Errorf("deduplication id %q", a.out.DedupID)
+			}
+		}
+	})
+}
+
+// C42: ordering keys of a topic keep their order over batches, though nothing
+// there deduplicates; messages without a key wait for nobody.
+func TestKeysKeepTheirOrder(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.groups(12, "x", "")
+		topic := newQueue(orders, false)
+		topic.facts.Ordered = true
+		w.queues[orders] = topic
+		topic.latency = func() (before, after time.Duration) { return time.Duration(rand.Int64N(int64(time.Second))), 0 }
+		_, c := w.start(t, nil)
+		res, err := c.Run(ctx, request())
+		if err != nil || res.Sent != 24 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		var want []string
+		for k := range 12 {
+			want = append(want, fmt.Sprintf("x%d", k+1))
+		}
+		if diff := cmp.Diff(want, topic.byGroup()["x"]); diff != "" {
+			t.Error(diff)
+		}
+		for _, a := range topic.all() {
+			if a.out.DedupID != "" {
+				t.Errorf("deduplication id %q on a topic", a.out.DedupID)
 			}
 		}
 	})

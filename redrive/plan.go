@@ -234,7 +234,7 @@ func (c *Controller) survey(ctx context.Context, r Request, only string) (*surve
 	left := r.Max
 	for _, t := range s.targets {
 		t.order()
-		if !t.facts.FIFO { // whose groups keep their order instead
+		if !t.facts.Ordered { // whose groups keep their order instead
 			t.candidates = spread(t.candidates, r.canary)
 		}
 		for _, m := range t.candidates {
@@ -457,11 +457,11 @@ func (c *Controller) planned(s *survey, t *target, ctl dlqbridge.Control, j Judg
 	return MayAuthorize(ctl, j, Asking{Actor: r.Actor, Policy: r.Policy, Now: s.now})
 }
 
-// order sorts the candidates: deadlines first, then the oldest. On FIFO the
-// order of arrival goes before everything, since groups must keep theirs.
+// order sorts the candidates: deadlines first, then the oldest. Where groups
+// must keep their order, that of arrival goes before everything.
 func (t *target) order() {
 	slices.SortStableFunc(t.candidates, func(a, b candidate) int {
-		if t.facts.FIFO {
+		if t.facts.Ordered {
 			return byArrival(a, b)
 		}
 		if a.deadline.IsZero() != b.deadline.IsZero() {

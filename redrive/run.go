@@ -148,7 +148,7 @@ func (c *Controller) runner(ctx context.Context, j *journal, t *target, job dlqb
 	r.slots = make(chan struct{}, max(1, job.MaxInFlight/r.size))
 	r.places = make(chan struct{}, dlqbridge.MaxOpenBatches)
 	group := r.groups
-	if !t.facts.FIFO {
+	if !t.facts.Ordered {
 		group = nil
 	}
 	// Members are read while the job runs, under a context of their own: what

@@ -620,7 +620,7 @@ type arrival struct {
 
 func newQueue(urn string, fifo bool) *queue {
 	return &queue{dedup: map[string]time.Time{}, facts: dlqbridge.DestinationFacts{
-		URN: urn, FIFO: fifo, MaxBytes: 1 << 20, BatchBytes: 1 << 20, BatchCount: 10, MaxAttributes: 10,
+		URN: urn, FIFO: fifo, Ordered: fifo, MaxBytes: 1 << 20, BatchBytes: 1 << 20, BatchCount: 10, MaxAttributes: 10,
 		Visibility: 30 * time.Second, MaxReceives: 3,
 	}}
 }

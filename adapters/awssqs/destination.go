@@ -56,6 +56,7 @@ func (d *Destination) limits() dlqbridge.DestinationFacts {
 	return dlqbridge.DestinationFacts{
 		URN:           d.arn,
 		FIFO:          d.fifo,
+		Ordered:       d.fifo,
 		MaxBytes:      MaxMessageBytes,
 		BatchBytes:    MaxBatchBytes,
 		BatchCount:    MaxBatchEntries,

@@ -41,7 +41,7 @@ func TestC05FactsAreTheQueuesOwn(t *testing.T) {
 		t.Errorf("facts (-want +got):\n%s", diff)
 	}
 	want = dlqbridge.DestinationFacts{
-		URN: large, FIFO: true, MaxBytes: 1_048_576, BatchBytes: 1_048_576, BatchCount: 10, MaxAttributes: 10, Visibility: 30 * time.Second,
+		URN: large, FIFO: true, Ordered: true, MaxBytes: 1_048_576, BatchBytes: 1_048_576, BatchCount: 10, MaxAttributes: 10, Visibility: 30 * time.Second,
 	}
 	if diff := cmp.Diff(want, facts(large)); diff != "" {
 		t.Errorf("facts of a FIFO queue (-want +got):\n%s", diff)

@@ -84,6 +84,7 @@ func (d *Destination) Facts(ctx context.Context) (dlqbridge.DestinationFacts, er
 func (d *Destination) limits() dlqbridge.DestinationFacts {
 	return dlqbridge.DestinationFacts{
 		URN:           d.topic,
+		Ordered:       true, // whoever set an ordering key wants its order kept
 		MaxBytes:      MaxMessageBytes,
 		BatchBytes:    MaxRequestBytes,
 		BatchCount:    MaxRequestMessages,

@@ -16,7 +16,7 @@ func (q *Queue) Facts(ctx context.Context) (dlqbridge.DestinationFacts, error) {
 		return dlqbridge.DestinationFacts{}, fmt.Errorf("facts of %s: %w", q.o.Place, err)
 	}
 	return dlqbridge.DestinationFacts{
-		URN: q.o.Place, FIFO: q.o.FIFO,
+		URN: q.o.Place, FIFO: q.o.FIFO, Ordered: q.o.FIFO,
 		MaxBytes: q.o.MaxBytes, BatchBytes: q.o.BatchBytes, BatchCount: q.o.BatchCount, MaxAttributes: q.o.MaxAttributes,
 		Visibility: q.o.Visibility, MaxReceives: q.o.MaxReceives, DeadLetterPlace: q.o.DeadLetterPlace,
 	}, nil
