@@ -92,18 +92,42 @@ func TestFoldWithCheckpoint(t *testing.T) {
 		findings   []Finding
 		want       Folded
 	}{
-		{"covered steps leave nothing uncovered", Checkpoint{Step: "0002#reserve", Run: "r1"},
-			[]Finding{reserved, othersNotStarted}, Folded{EffectConfirmed, EffectNone}},
-		{"a later doubt stays uncovered", Checkpoint{Step: "0002#reserve", Run: "r1"},
-			[]Finding{reserved, finding("0003#charge", "r1", EffectUnknown, ProofSystemRead, t1), othersNotStarted}, Folded{EffectUnknown, EffectUnknown}},
-		{"a covered doubt", Checkpoint{Step: "0003#charge", Run: "r1"},
-			[]Finding{finding("0003#charge", "r1", EffectUnknown, ProofSystemRead, t1), othersNotStarted}, Folded{EffectUnknown, EffectNone}},
-		{"another run's steps are not covered", Checkpoint{Step: "0009#end", Run: "r2"},
-			[]Finding{reserved, othersNotStarted}, Folded{EffectConfirmed, EffectConfirmed}},
-		{"runs of its lineage are covered", Checkpoint{Step: "0009#end", Run: "r2", Lineage: []string{"r1", "r2"}},
-			[]Finding{reserved, othersNotStarted}, Folded{EffectConfirmed, EffectNone}},
-		{"a checkpoint proves nothing about steps nobody speaks for", Checkpoint{Step: "0009#end", Run: "r1"},
-			[]Finding{reserved}, Folded{EffectUnknown, EffectUnknown}},
+		{
+			"covered steps leave nothing uncovered",
+			Checkpoint{Step: "0002#reserve", Run: "r1"},
+			[]Finding{reserved, othersNotStarted},
+			Folded{EffectConfirmed, EffectNone},
+		},
+		{
+			"a later doubt stays uncovered",
+			Checkpoint{Step: "0002#reserve", Run: "r1"},
+			[]Finding{reserved, finding("0003#charge", "r1", EffectUnknown, ProofSystemRead, t1), othersNotStarted},
+			Folded{EffectUnknown, EffectUnknown},
+		},
+		{
+			"a covered doubt",
+			Checkpoint{Step: "0003#charge", Run: "r1"},
+			[]Finding{finding("0003#charge", "r1", EffectUnknown, ProofSystemRead, t1), othersNotStarted},
+			Folded{EffectUnknown, EffectNone},
+		},
+		{
+			"another run's steps are not covered",
+			Checkpoint{Step: "0009#end", Run: "r2"},
+			[]Finding{reserved, othersNotStarted},
+			Folded{EffectConfirmed, EffectConfirmed},
+		},
+		{
+			"runs of its lineage are covered",
+			Checkpoint{Step: "0009#end", Run: "r2", Lineage: []string{"r1", "r2"}},
+			[]Finding{reserved, othersNotStarted},
+			Folded{EffectConfirmed, EffectNone},
+		},
+		{
+			"a checkpoint proves nothing about steps nobody speaks for",
+			Checkpoint{Step: "0009#end", Run: "r1"},
+			[]Finding{reserved},
+			Folded{EffectUnknown, EffectUnknown},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := Fold(FoldInput{Findings: tt.findings, Checkpoint: &tt.checkpoint}); got != tt.want {

@@ -88,7 +88,7 @@ func forbidden(dir, imported string) string {
 	return "no rule"
 }
 
-// adapterOf names the adapter a folder belongs to. awserr is what the AWS
+// adapterOf names the adapter a folder belongs to. What is in awserr is what the AWS
 // adapters share; it talks to nothing itself.
 func adapterOf(dir string) string {
 	rest, ok := strings.CutPrefix(dir, "adapters/")

@@ -1,6 +1,9 @@
 package dlqbridge
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // JobState is where a redrive job is in its life.
 type JobState string
@@ -72,9 +75,9 @@ const MaxTrail = 50
 // Note adds an entry to the job's trail. The beginning stays, since who started
 // it and why is asked first.
 func (j *Job) Note(at time.Time, by, what string) {
-	trail := append(j.Trail[:len(j.Trail):len(j.Trail)], JobEvent{At: at, By: by, What: what})
+	trail := slices.Concat(j.Trail, []JobEvent{{At: at, By: by, What: what}}) // the job may have been copied
 	if over := len(trail) - MaxTrail; over > 0 {
-		trail = append(trail[:MaxTrail/2:MaxTrail/2], trail[MaxTrail/2+over:]...)
+		trail = slices.Delete(trail, MaxTrail/2, MaxTrail/2+over)
 	}
 	j.Trail = trail
 }

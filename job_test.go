@@ -1,7 +1,7 @@
 package dlqbridge_test
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,12 +13,12 @@ func TestATrailKeepsItsBeginningAndItsEnd(t *testing.T) {
 	const all = 3*dlqbridge.MaxTrail + 1
 	for n := range all {
 		before := j.Trail
-		j.Note(time.Unix(int64(n), 0), "alice", fmt.Sprint(n))
+		j.Note(time.Unix(int64(n), 0), "alice", strconv.Itoa(n))
 		if n > 0 && (len(j.Trail) < len(before) || before[0].What != "0") {
 			t.Fatalf("entry %d changed what was there", n)
 		}
 	}
-	if len(j.Trail) != dlqbridge.MaxTrail || j.Trail[0].What != "0" || j.Trail[len(j.Trail)-1].What != fmt.Sprint(all-1) {
+	if len(j.Trail) != dlqbridge.MaxTrail || j.Trail[0].What != "0" || j.Trail[len(j.Trail)-1].What != strconv.Itoa(all-1) {
 		t.Errorf("%d entries, from %s to %s", len(j.Trail), j.Trail[0].What, j.Trail[len(j.Trail)-1].What)
 	}
 	for i := 1; i < len(j.Trail); i++ {

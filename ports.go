@@ -3,6 +3,7 @@ package dlqbridge
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -171,15 +172,7 @@ func (f Filter) Matches(c Control) bool {
 }
 
 func oneOf[T comparable](wanted []T, have T) bool {
-	if len(wanted) == 0 {
-		return true
-	}
-	for _, w := range wanted {
-		if w == have {
-			return true
-		}
-	}
-	return false
+	return len(wanted) == 0 || slices.Contains(wanted, have)
 }
 
 // Leases keeps one lease per destination.

@@ -422,8 +422,8 @@ func (c *Controller) alone(ctl dlqbridge.Control, t *target) *dlqbridge.Exclusio
 		return nil
 	}
 	others := slices.DeleteFunc(slices.Clone(receivers), func(r string) bool { return r == cmp.Or(ctl.Source, route.Source) })
-	return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeFanOut, Detail: fmt.Sprintf(
-		"%s would get a copy too; name a redrive topic, or accept the fan-out", strings.Join(others, ", "))}
+	return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeFanOut, Detail: strings.Join(others, ", ") +
+		" would get a copy too; name a redrive topic, or accept the fan-out"}
 }
 
 func (c *Controller) planned(s *survey, t *target, ctl dlqbridge.Control, j Judgement, r Request, notes map[string]dlqbridge.Send, m *PlannedMember) *dlqbridge.Exclusion {

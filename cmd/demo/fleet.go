@@ -15,7 +15,7 @@ import (
 const (
 	envRole  = "DLQBRIDGE_DEMO_ROLE"
 	envQueue = "DLQBRIDGE_DEMO_QUEUE"
-	// envSubscription, if set, is read instead of the queue.
+	// Set, envSubscription is read instead of the queue.
 	envSubscription = "DLQBRIDGE_DEMO_SUBSCRIPTION"
 	envOutside      = "DLQBRIDGE_DEMO_OUTSIDE"
 	envCalm         = "DLQBRIDGE_DEMO_CALM"

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,12 +27,12 @@ import (
 
 const (
 	ledgerTable = "agent-ledger"
-	// visibility is how long a dead worker's message stays hidden, and its
+	// How long visibility hides a dead worker's message, and how long its
 	// lease stands: short, so that the story goes on.
 	visibility = time.Second
-	// workers is the size of the fleet.
+	// The size of the fleet is workers.
 	workers = 4
-	// noteWorkers is the size of the one on Pub/Sub.
+	// The size of the one on Pub/Sub is noteWorkers.
 	noteWorkers = 2
 )
 
@@ -111,7 +112,7 @@ func newStage(ctx context.Context, t *teller) (*stage, error) {
 		s.close()
 		return nil, err
 	}
-	if err := s.cloud.Seed(strings.NewReader(seed)); err != nil {
+	if err := s.cloud.Seed(strings.NewReader(seed)); err != nil { //nolint:contextcheck // in memory, at once
 		s.close()
 		return nil, err
 	}
@@ -246,7 +247,7 @@ func (s *stage) send(ctx context.Context) error {
 				return err
 			}
 			batch = append(batch, types.SendMessageBatchRequestEntry{
-				Id: aws.String(fmt.Sprint(n)), MessageBody: aws.String(string(body)),
+				Id: aws.String(strconv.Itoa(n)), MessageBody: aws.String(string(body)),
 				MessageAttributes: map[string]types.MessageAttributeValue{
 					ledger.ContextAttribute: {DataType: aws.String("String"), StringValue: aws.String(facts)},
 				},

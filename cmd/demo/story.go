@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -117,7 +118,7 @@ func (s *stage) peopleDecide(ctx context.Context) error {
 	}
 	doubtful := of(list, troubleCrashAfter)
 	if len(doubtful) == 0 {
-		return fmt.Errorf("no record of a task that crashed after its charge")
+		return errors.New("no record of a task that crashed after its charge")
 	}
 	one := doubtful[0]
 	if err := s.typed(ctx, cli.ExitDone, 24, "records", "explain", one.ID); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 )
 
 // trouble is what happens to a task on its way.
@@ -94,12 +93,11 @@ func ordersOn(b broker, prefix string, count func(kind int) int) []order {
 			}
 			left[i]--
 			o := order{id: fmt.Sprintf("%s-%02d-%s", prefix, len(out)+1, k.trouble), job: job{Customer: customers[len(out)%2], Trouble: k.trouble}, broker: b}
-			switch k.trouble {
-			case troubleInput:
+			if k.trouble == troubleInput {
 				o.job.Customer = "initech"
-			case troubleLong:
+			}
+			if k.trouble == troubleLong {
 				o.job.Chapters = 4
-			default:
 			}
 			out = append(out, o)
 		}
@@ -116,9 +114,4 @@ func on(b broker, all []order) []order {
 		}
 	}
 	return out
-}
-
-// crashes says whether the trouble kills the worker's process.
-func (t trouble) crashes() bool {
-	return slices.Contains([]trouble{troubleCrashBefore, troubleCrashAfter, troubleCrashCall, troubleCrashKept}, t)
 }

@@ -71,12 +71,13 @@ func newWorker(ctx context.Context, cfg aws.Config) (*worker, error) {
 func (w *worker) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		d, err := w.inbox.receive(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
 			return fmt.Errorf("receive: %w", err)
-		case d == nil:
+		}
+		if d == nil {
 			continue
 		}
 		if err := w.handle(context.WithoutCancel(ctx), d); err != nil && ctx.Err() == nil {

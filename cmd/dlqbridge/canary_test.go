@@ -13,7 +13,7 @@ import (
 
 // outside is a worker of the orders queue with an intake behind it. While it is
 // broken each message fails and comes back as a letter; otherwise the ledger
-// says that its task completed. stop ends it.
+// says that its task completed. Calling stop ends it.
 func (b *bench) outside(broken *atomic.Bool) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -56,7 +56,7 @@ func TestWrongPlansMoveNothing(t *testing.T) {
 			"another record":   {strings.Replace(plan, `"id": "r_`, `"id": "r_x`, 1), nil, 2, "changed after it was made"},
 			"a faster rate":    {strings.Replace(plan, `"20/s"`, `"2000/s"`, 1), nil, 2, "changed after it was made"},
 			"no rate":          {strings.Replace(plan, `"20/s"`, `"0/s"`, 1), nil, 2, "above 0"},
-			"an unknown field": {strings.Replace(plan, `"cause"`, `"casue"`, 1), nil, 2, "casue"},
+			"an unknown field": {strings.Replace(plan, `"cause"`, `"reasons"`, 1), nil, 2, "reasons"},
 			"half of it":       {plan[:len(plan)/2], nil, 2, "plan file"},
 			"two of them":      {plan + plan, nil, 2, "behind the plan"},
 			"nothing":          {"", nil, 2, "plan file"},

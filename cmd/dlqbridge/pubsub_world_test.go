@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -192,10 +193,10 @@ func failed(i int) *pubsubpb.PubsubMessage {
 		m.Data = []byte{0xff, 0xfe, 0, byte(i)} // no UTF-8
 	case 2:
 		m.Data = nil // a message may be attributes alone
-		m.Attributes["n"] = fmt.Sprint(i)
+		m.Attributes["n"] = strconv.Itoa(i)
 	case 3: // as many attributes as there may be: ours have no place
 		for n := range 100 - len(m.Attributes) {
-			m.Attributes[fmt.Sprintf("a%02d", n)] = fmt.Sprint(i)
+			m.Attributes[fmt.Sprintf("a%02d", n)] = strconv.Itoa(i)
 		}
 	case 4: // the longest name and value
 		m.Attributes[strings.Repeat("n", 256)] = strings.Repeat("é", 512)

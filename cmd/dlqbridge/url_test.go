@@ -39,8 +39,8 @@ routes:
 `
 
 // The main job over another broker, by URLs of the Go CDK: a letter becomes a
-// record, goes home, and what does not fit is refused before sending. check says
-// what the acknowledgement does not promise.
+// record, goes home, and what does not fit is refused before sending. The check
+// says what the acknowledgement does not promise.
 func TestAnyBrokerByURL(t *testing.T) {
 	t.Parallel()
 	run := dlqbridge.NewToken() // topics in memory outlive a run of the test

@@ -250,7 +250,7 @@ type groupDoc struct {
 	// Recurrences counts how often its records came back after a redrive.
 	Deadline    *string `json:"deadline"`
 	Recurrences int     `json:"recurrences"`
-	Example   string                   `json:"example"`
+	Example     string  `json:"example"`
 }
 
 func (g *groupDoc) add(c dlqbridge.Control) {

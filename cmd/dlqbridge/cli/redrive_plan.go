@@ -46,7 +46,7 @@ func readPlan(file string) (redrive.Plan, error) {
 	wrong := func(err error) (redrive.Plan, error) {
 		return redrive.Plan{}, usagef("write it with `dlqbridge redrive plan … -o json`", "plan file %s: %s", file, err.Error())
 	}
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) //nolint:gosec // the person names the file
 	if err != nil {
 		return wrong(err)
 	}
@@ -62,7 +62,7 @@ func readPlan(file string) (redrive.Plan, error) {
 	if doc.Plan.Rate, err = dlqbridge.ParseRate(doc.Rate); err != nil {
 		return wrong(err)
 	}
-	if err := doc.Plan.Check(); err != nil {
+	if err := doc.Check(); err != nil {
 		return wrong(err)
 	}
 	return doc.Plan, nil
