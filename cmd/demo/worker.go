@@ -72,7 +72,7 @@ func (w *worker) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		d, err := w.inbox.receive(ctx)
 		if ctx.Err() != nil {
-			break
+			return nil //nolint:nilerr // the end of ctx is how it is stopped
 		}
 		if err != nil {
 			return fmt.Errorf("receive: %w", err)
