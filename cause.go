@@ -85,7 +85,7 @@ var causePolicies = []CausePolicy{
 	{Cause: CauseUnclassified, Lane: LaneUncertainState, Arrival: StatusUnderInvestigation},
 }
 
-// Causes lists all causes in the contract's order.
+// Causes lists all causes in the order in which they are shown.
 func Causes() []Cause {
 	out := make([]Cause, len(causePolicies))
 	for i, p := range causePolicies {

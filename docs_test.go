@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,9 +15,20 @@ var (
 	goRunPattern = regexp.MustCompile(`go (?:run|build -o \w+) (\./[\w./-]+)`)
 	majorVersion = regexp.MustCompile(`/v\d+$`)
 	seedPattern  = regexp.MustCompile(`--seed ([\w/-]+\.[\w./-]+)`)
+
+	metricPattern = regexp.MustCompile(`\bdlqbridge_[a-z0-9_]+`)
+	metricSource  = regexp.MustCompile(`(?:(?:counter|gauge)\(|Name: )"([a-z0-9_]+)"`)
+	// elsewherePattern is a reference to a document that readers do not have.
+	elsewherePattern = regexp.MustCompile(`\bCONTRACT\b|(?i:\bsection \d|\bof the contract\b|\bthe contract(?:'s| names| lets)\b)`)
 )
 
 func documents(t *testing.T) map[string]string {
+	t.Helper()
+	return files(t, ".md")
+}
+
+// files are the texts of the repository's files whose names end so, by path.
+func files(t *testing.T, suffixes ...string) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -26,7 +38,7 @@ func documents(t *testing.T) map[string]string {
 		if d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
 			return filepath.SkipDir
 		}
-		if strings.HasSuffix(path, ".md") {
+		if !d.IsDir() && slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(path, s) }) {
 			text, err := os.ReadFile(path)
 			if err != nil {
 				return err
@@ -93,5 +105,44 @@ func TestDocsGiveAReasonForEachDependency(t *testing.T) {
 	}
 	if n == 0 {
 		t.Error("go.mod names no direct dependency")
+	}
+}
+
+// A metric that a document names is one that the program has.
+func TestDocsNameMetricsThatExist(t *testing.T) {
+	known := map[string]bool{}
+	for _, text := range files(t, filepath.Join("cmd", "dlqbridge", "prom", "prom.go")) {
+		for _, m := range metricSource.FindAllStringSubmatch(text, -1) {
+			known["dlqbridge_"+m[1]] = true
+		}
+	}
+	if len(known) < 10 {
+		t.Fatalf("found only %d metrics in the source", len(known))
+	}
+	for path, text := range documents(t) {
+		for _, name := range metricPattern.FindAllString(text, -1) {
+			base := name
+			for _, part := range []string{"_bucket", "_sum", "_count"} { // of a histogram
+				base = strings.TrimSuffix(base, part)
+			}
+			if !known[name] && !known[base] {
+				t.Errorf("%s names the metric %s, which is not there", path, name)
+			}
+		}
+	}
+}
+
+// Code and documents refer to nothing that stands outside the repository but
+// what everybody can read, such as an RFC.
+func TestNothingRefersToDocumentsElsewhere(t *testing.T) {
+	for path, text := range files(t, ".go", ".md") {
+		if path == "docs_test.go" {
+			continue // the patterns themselves
+		}
+		for line := range strings.Lines(text) {
+			if found := elsewherePattern.FindString(line); found != "" && !strings.Contains(line, "RFC") {
+				t.Errorf("%s refers to %q in: %s", path, found, strings.TrimSpace(line))
+			}
+		}
 	}
 }

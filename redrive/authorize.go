@@ -21,7 +21,7 @@ type Asking struct {
 	Now    time.Time
 }
 
-// MayAuthorize says whether section 8 of the contract lets a record be
+// MayAuthorize says whether the rules of authorisation let a record be
 // authorised; nil is yes, otherwise it says why not. The judgement must be of
 // this control item, asked with the note that would be written. Needing a
 // second person is the last reason that it finds: a caller who gets that answer

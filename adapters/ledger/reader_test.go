@@ -34,7 +34,7 @@ func step(fields map[string]any) row {
 	return row{"step#0003#charge", all}
 }
 
-// Every rule of the contract about the ledger: rows in, state out.
+// Every rule about the ledger: rows in, state out.
 // A lease that nobody can read leaves the task in doubt, whatever the rest
 // proves or the team declares: a run may be going.
 func TestAnUnreadableLeaseIsADoubt(t *testing.T) {

@@ -33,7 +33,7 @@ It needs nothing but Go, listens on 127.0.0.1 only, and ends within a minute.
 Flags:
 `
 
-// limit bounds a run that hangs; the contract is a minute.
+// limit bounds a run that hangs; a minute is promised.
 const limit = 55 * time.Second
 
 func main() {

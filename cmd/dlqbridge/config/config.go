@@ -7,7 +7,7 @@
 // redrive.rate is DLQBRIDGE_REDRIVE_RATE. Lists and maps (routes, causes) come
 // from the file alone.
 //
-// What the contract names but this version does not do is refused with a
+// What people may expect but this version does not do is refused with a
 // sentence, so that nobody believes in something that is not there.
 package config
 
@@ -45,7 +45,7 @@ type Config struct {
 	origins map[string]origin
 }
 
-// Tables names the tables. They are made by Terraform or `tables create`.
+// Tables names the tables. They are made by your own tool or `tables create`.
 type Tables struct {
 	Records  string `yaml:"records" doc:"Records, jobs, leases and holds."`
 	Payloads string `yaml:"payloads" doc:"Exact snapshots of letters, apart so that rights can differ."`

@@ -92,9 +92,8 @@ func TestSampleIsRead(t *testing.T) {
 	}
 }
 
-// What the contract's own sample asks for beyond this version is refused, and
-// nothing else of it.
-func TestContractSample(t *testing.T) {
+// What a sample asks for beyond this version is refused, and nothing else of it.
+func TestSampleBeyondThisVersion(t *testing.T) {
 	_, err := load(t, `
 tables: {records: dlqbridge-records, payloads: dlqbridge-payloads, ledger: agent-ledger}
 payloads: {vault: "s3://acme-vault?region=us-east-1", retention: 30d}

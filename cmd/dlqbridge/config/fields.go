@@ -120,7 +120,7 @@ func (d *decoder) overlay(c *Config, s Source) {
 	}
 }
 
-// later are keys that the contract names and this version does not do.
+// later are keys that people may expect and this version does not do.
 var later = map[string]map[string]string{
 	"": {
 		"mutes": "mutes are not in this version",

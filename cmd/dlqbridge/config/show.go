@@ -197,7 +197,7 @@ func mapKeys(v reflect.Value) []reflect.Value {
 		byName[k.String()] = k
 	}
 	var out []reflect.Value
-	if known := knownKeys(v.Type().Key()); known != nil { // the contract's order
+	if known := knownKeys(v.Type().Key()); known != nil { // the order of dlqbridge.Causes
 		for _, k := range known {
 			if key, ok := byName[k]; ok {
 				out = append(out, key)
