@@ -81,7 +81,7 @@ func TestCheckFinds(t *testing.T) {
 			if _, err := b.tables.DeleteTable(b.t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String("agent-ledger")}); err != nil {
 				b.t.Fatal(err)
 			}
-		}, "error", "agent-ledger: it does not exist; make it with Terraform"},
+		}, "error", "agent-ledger: it does not exist; make it with your own tool"},
 		"a store's table is missing": {withStore("idem", idempotency), nil, "error", "store idem, table idempotency: the table does not exist"},
 		"a store's table has other keys": {
 			withStore("idem", idempotency), func(b *bench) { b.table("idempotency", []string{"pk", "sk"}) },

@@ -117,7 +117,7 @@ func Tables(ctx context.Context, b *wire.Bridge) []Finding {
 			level, hint := LevelWarning, ""
 			if p.Fatal {
 				level, fatal = LevelError, true
-				hint = "make it with Terraform, or for a trial with `dlqbridge tables create`"
+				hint = "make it with your own tool, or for a trial with `dlqbridge tables create`"
 			}
 			out = append(out, Finding{level, "", "table " + p.Table, p.What, hint})
 		}

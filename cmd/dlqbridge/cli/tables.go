@@ -14,7 +14,7 @@ func (s *session) tables() *cobra.Command {
 		Short: "Make the records, payloads and ledger tables and wait for them",
 		Long: `Makes the tables that are missing, with time to live and point-in-time recovery,
 and waits until they can be used. Tables that exist with the right keys are fine.
-This is for local use and trials; production makes them with Terraform.`,
+This is for local use and trials; in production make them with your own tool.`,
 		Example: "  dlqbridge tables create",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
