@@ -44,7 +44,9 @@ type Options struct {
 	Gate     dlqbridge.Gate
 	// Payloads reads payloads in batches; nil reads them one by one from Cases.
 	Payloads dlqbridge.PayloadReader
-	Judge    Judge
+	// Counted reads histories in batches; nil reads them one by one from Cases.
+	Counted dlqbridge.CountedReader
+	Judge   Judge
 	// Destination opens where a route's work for a source is sent to. It is
 	// called once per job; errors keep their meaning.
 	Destination func(ctx context.Context, route, urn string) (dlqbridge.Destination, error)

@@ -159,6 +159,14 @@ func doubtSentAgain(t *testing.T, why string, route redrive.Route, all knowledge
 		if s.Outcome != dlqbridge.OutcomeSent || s.Tries != 2 || s.Job != first.Job || w.control("r_00001").Redrives != 1 {
 			t.Errorf("%+v", s)
 		}
+		for job, want := range map[string]redrive.Tally{
+			first.Job: {Counted: 4, Sent: 2, InDoubt: 2, Outcomes: map[dlqbridge.SendOutcome]int{"sent": 2, "in_doubt": 2}},
+			again.Job: {Counted: 2, Sent: 1, Outcomes: map[dlqbridge.SendOutcome]int{"sent": 1}},
+		} {
+			if got, err := c.Tally(ctx, job, redrive.MaxTally); err != nil || !cmp.Equal(got, want) {
+				t.Errorf("%s: %+v, %v", job, got, err)
+			}
+		}
 		if verb := w.control("r_00001").Move; verb.Verb != dlqbridge.VerbSettleSend || !strings.Contains(verb.Why, why) {
 			t.Errorf("%+v", verb)
 		}

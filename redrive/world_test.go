@@ -317,6 +317,19 @@ func (p *process) Case(context.Context, string) (dlqbridge.Case, error) {
 	panic("redrive leaves cases to the judge")
 }
 
+func (p *process) Counted(_ context.Context, controls []dlqbridge.Control) (out map[string]dlqbridge.Case, err error) {
+	err = p.call("counted", func() error {
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		out = map[string]dlqbridge.Case{}
+		for _, c := range controls {
+			out[c.ID] = dlqbridge.Case{Control: c, History: p.w.history[c.ID]}
+		}
+		return nil
+	})
+	return out, err
+}
+
 func (p *process) Payload(_ context.Context, id, arrival string) (out dlqbridge.Payload, err error) {
 	err = p.call("payload", func() error {
 		p.w.mu.Lock()
@@ -735,7 +748,7 @@ func (w *world) start(t testing.TB, change func(*process, *redrive.Options)) (*p
 	t.Helper()
 	p := &process{w: w}
 	o := redrive.Options{
-		Index: p, Controls: p, Cases: p, Evidence: p, Leases: p, Jobs: p, Holds: p, Gate: p, Payloads: p, Judge: p,
+		Index: p, Controls: p, Cases: p, Evidence: p, Leases: p, Jobs: p, Holds: p, Gate: p, Payloads: p, Counted: p, Judge: p,
 		Destination: func(_ context.Context, _, urn string) (dlqbridge.Destination, error) {
 			q, ok := w.queues[urn]
 			if !ok {

@@ -93,7 +93,17 @@ func TestAJobIsFollowed(t *testing.T) {
 			b.ok(append([]string{"redrive", "run", "--cause", "timeout", "--canary", "1,5", "--rate", "1/s"}, fixed...)...)
 		}()
 		time.Sleep(time.Minute) // the first step is being observed
-		job := document[struct{ Jobs []struct{ ID string } }](b, 0, "redrive", "list").Jobs[0].ID
+		listed := document[struct {
+			Jobs []struct {
+				ID       string
+				Sent     int
+				Outcomes map[string]int
+			}
+		}](b, 0, "redrive", "list").Jobs[0]
+		job := listed.ID
+		if listed.Sent != 1 || listed.Outcomes["sent"] != 1 {
+			t.Errorf("listed as %+v", listed)
+		}
 		eyes := *b
 		eyes.stderr = true
 		seen := eyes.ok("redrive", "status", job, "--follow", "-o", "json")

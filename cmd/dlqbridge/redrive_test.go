@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -210,6 +211,17 @@ func TestWaitingTellsHowItEnded(t *testing.T) {
 		r := document[runDoc](b, 3, run...)
 		if r.Outcomes["unconfirmed"]+r.Outcomes["completed"] < 1 || r.Outcomes["sent"] != 0 {
 			t.Errorf("got %+v", r)
+		}
+		// Whoever asks later is told the same.
+		status := document[struct {
+			Sent, InDoubt, Counted int
+			Outcomes               map[string]int
+		}](b, 0, "redrive", "status", r.Job)
+		if status.Sent != r.Sent || status.InDoubt != 0 || status.Counted != r.Selected || !maps.Equal(status.Outcomes, r.Outcomes) {
+			t.Errorf("status %+v of %+v", status, r.Outcomes)
+		}
+		if text := b.ok("redrive", "status", r.Job).stdout; !strings.Contains(text, "outcomes: ") || !strings.Contains(text, "unconfirmed 1") {
+			t.Error(text)
 		}
 	})
 }

@@ -19,7 +19,10 @@ func (s *session) redriveStatus() *cobra.Command {
 	var history, follow bool
 	cmd := &cobra.Command{
 		Use:   "status JOB",
-		Short: "Show one job: how far it is, why it paused, who did what",
+		Short: "Show one job: how far it is, what came of it, why it paused, who did what",
+		Long: fmt.Sprintf(`Shows one job. What was sent and what came of it is counted from the records
+themselves, so it is true of a running job and of one whose process died. Of a
+job with more than %d records the first ones are counted, and it says so.`, redrive.MaxTally),
 		Example: `  dlqbridge redrive status j_… --follow     # until it ends or pauses
   dlqbridge redrive status j_… --history    # who started, paused and continued it`,
 		Args: cobra.ExactArgs(1),
@@ -35,7 +38,7 @@ func (s *session) redriveStatus() *cobra.Command {
 			if err != nil {
 				return noJob(args[0], err)
 			}
-			return s.showJob(j, history)
+			return s.showJob(cmd.Context(), b.Controller(), j, history)
 		},
 	}
 	cmd.Flags().BoolVar(&history, "history", false, "show the audit trail too (it is always in the JSON)")
@@ -121,10 +124,15 @@ type jobDoc struct {
 	Sent        int                `json:"sent"`
 	InDoubt     int                `json:"inDoubt"`
 	Excluded    int                `json:"excluded"`
-	Canary      []int              `json:"canary"`
-	Step        int                `json:"step"`
-	Doing       *string            `json:"doing"`
-	Trail       []eventDoc         `json:"trail"`
+	// Outcomes counts what came of the first Counted members, in the words of
+	// `redrive run`: sent still waits. Null where only the job's own numbers, of
+	// its last write, are known.
+	Outcomes map[dlqbridge.SendOutcome]int `json:"outcomes"`
+	Counted  *int                          `json:"counted"`
+	Canary   []int                         `json:"canary"`
+	Step     int                           `json:"step"`
+	Doing    *string                       `json:"doing"`
+	Trail    []eventDoc                    `json:"trail"`
 }
 
 // eventDoc is one entry of a job's audit trail.
@@ -147,6 +155,43 @@ func jobDocument(j dlqbridge.Job) jobDoc {
 	}
 }
 
+// counted is a job with what its records say: at most limit of them, and
+// nothing where that is 0.
+func counted(ctx context.Context, c *redrive.Controller, j dlqbridge.Job, limit int) (jobDoc, error) {
+	if limit <= 0 {
+		return jobDocument(j), nil
+	}
+	t, err := c.Tally(ctx, j.ID, limit)
+	if err != nil {
+		return jobDoc{}, fmt.Errorf("count what came of job %s: %w", j.ID, err)
+	}
+	// What closed long ago is gone, and what is beyond the limit was not looked at.
+	j.Sent = max(j.Sent, t.Sent)
+	if t.Counted >= j.Selected || t.InDoubt > j.InDoubt {
+		j.InDoubt = t.InDoubt
+	}
+	d := jobDocument(j)
+	d.Outcomes, d.Counted = t.Outcomes, &t.Counted
+	return d, nil
+}
+
+// outcomeWords are outcomes for a person; empty where there are none.
+func outcomeWords(outcomes map[dlqbridge.SendOutcome]int) string {
+	var out []string
+	for _, o := range []struct {
+		outcome dlqbridge.SendOutcome
+		word    string
+	}{
+		{dlqbridge.OutcomeCompleted, "completed"}, {dlqbridge.OutcomeRecurred, "recurred"}, {dlqbridge.OutcomeUnconfirmed, "unconfirmed"},
+		{dlqbridge.OutcomeSent, "waiting"}, {dlqbridge.OutcomeInDoubt, "in doubt"}, {dlqbridge.OutcomeRefused, "refused"},
+	} {
+		if n := outcomes[o.outcome]; n > 0 {
+			out = append(out, fmt.Sprintf("%s %d", o.word, n))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
 func joinInts(list []int) string {
 	texts := make([]string, len(list))
 	for i, n := range list {
@@ -162,8 +207,12 @@ func orEmpty(steps []int) []int {
 	return steps
 }
 
-func (s *session) showJob(j dlqbridge.Job, history bool) error {
-	d := jobDocument(j)
+func (s *session) showJob(ctx context.Context, c *redrive.Controller, j dlqbridge.Job, history bool) error {
+	d, err := counted(ctx, c, j, redrive.MaxTally)
+	if err != nil {
+		return err
+	}
+	j.Sent, j.InDoubt = d.Sent, d.InDoubt
 	return s.print(d, func(out *screen.Screen) {
 		out.Printf("%s  %s", screen.Styled{Style: screen.Bold, Text: d.ID}, string(d.State))
 		if d.Reason != nil {
@@ -178,6 +227,12 @@ func (s *session) showJob(j dlqbridge.Job, history bool) error {
 			out.Printf("\n")
 		}
 		out.Printf("  %s %d selected, %d sent, %d in doubt, %d excluded\n", bar(j), d.Selected, d.Sent, d.InDoubt, d.Excluded)
+		if words := outcomeWords(d.Outcomes); words != "" {
+			out.Printf("  outcomes: %s\n", words)
+		}
+		if *d.Counted < d.Selected {
+			out.Printf("  counted are the first %d of %d records\n", *d.Counted, d.Selected)
+		}
 		out.Printf("  by %s on %s: %s\n", d.By, d.Created, d.Why)
 		if d.Fix != nil {
 			out.Printf("  fix %s\n", d.Fix.String())
@@ -198,7 +253,10 @@ func (s *session) redriveList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List jobs, the newest first",
-		Args:  cobra.NoArgs,
+		Long: fmt.Sprintf(`Lists jobs. Of those that run, or whose process died, it counts what was sent
+from the records themselves, of at most %d in all; the others say what they
+wrote at their end. `+"`dlqbridge redrive status`"+` counts the outcomes of any one.`, redrive.MaxTally),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b, err := s.open(cmd.Context(), nil)
 			if err != nil {
@@ -209,8 +267,20 @@ func (s *session) redriveList() *cobra.Command {
 				return fmt.Errorf("list jobs: %w", err)
 			}
 			docs := []jobDoc{}
+			left := redrive.MaxTally
 			for _, j := range jobs {
-				docs = append(docs, jobDocument(j))
+				limit := 0
+				if j.State == dlqbridge.JobRunning {
+					limit = left
+				}
+				d, err := counted(cmd.Context(), b.Controller(), j, limit)
+				if err != nil {
+					return err
+				}
+				if d.Counted != nil {
+					left -= *d.Counted
+				}
+				docs = append(docs, d)
 			}
 			return s.print(map[string]any{"jobs": docs}, func(out *screen.Screen) {
 				if len(docs) == 0 {
@@ -308,7 +378,7 @@ func (s *session) redriveControl(verb string) *cobra.Command {
 			if err != nil {
 				return noJob(args[0], err)
 			}
-			return s.showJob(j, false)
+			return s.showJob(cmd.Context(), c, j, false)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why (required)")
