@@ -36,6 +36,9 @@ func TestWrongWordsAreUsageErrors(t *testing.T) {
 			"redrive status":                     "accepts 1 arg",
 			"config --log-level loud":            "known are debug, info, warn, error",
 			"help nothing":                       "unknown command",
+			"records list --route oders":         `did you mean "orders"?`,
+			"records groups --route oders":       `did you mean "orders"?`,
+			"completion tcsh":                    `unknown command "tcsh"`,
 		} {
 			c := b.run(strings.Fields(line)...)
 			if c.code != 2 || !strings.Contains(c.stderr, want) || c.stdout != "" {

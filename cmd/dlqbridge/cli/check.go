@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/check"
@@ -24,9 +26,15 @@ Exit code 1 if there is an error, 0 if there are warnings only.`,
 			if err != nil {
 				return err
 			}
+			if err := s.credentials(cmd.Context()); err != nil {
+				return err
+			}
 			r := check.Run(cmd.Context(), b)
 			if err := cmd.Context().Err(); err != nil {
 				return err
+			}
+			if i := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Subject == "routes" }); i >= 0 && s.withoutFile() {
+				r.Findings[i].Hint = noFileHint
 			}
 			if err := s.print(r, func(out *screen.Screen) { printReport(out, r) }); err != nil {
 				return err

@@ -126,6 +126,9 @@ func (s *session) report(err error) int {
 		return ExitFailed
 	}
 	f, exit := describe(err)
+	if _, named := errors.AsType[*missingError](err); f.Code == "not_found" && !named && s.withoutFile() {
+		f.Hint = noFileHint + "; " + f.Hint // a table of the defaults is not there
+	}
 	for line := range strings.Lines(f.Message) { // problems of a configuration have a line each
 		s.errors.Printf("%s %s\n", screen.Styled{Style: screen.Red, Text: "dlqbridge:"}, strings.TrimSuffix(line, "\n"))
 	}

@@ -12,10 +12,7 @@ import (
 
 // words checks that flags name members of a closed set.
 func words[T ~string](flag string, given []string, known []T) ([]T, error) {
-	names := make([]string, len(known))
-	for i, k := range known {
-		names[i] = string(k)
-	}
+	names := texts(known)
 	out := make([]T, 0, len(given))
 	for _, g := range given {
 		if !slices.Contains(names, g) {
@@ -86,10 +83,7 @@ func fix(given string) (*dlqbridge.Fix, error) {
 		return nil, nil
 	}
 	kind, text, ok := strings.Cut(given, ":")
-	kinds := make([]string, 0, len(dlqbridge.FixKinds()))
-	for _, k := range dlqbridge.FixKinds() {
-		kinds = append(kinds, string(k))
-	}
+	kinds := texts(dlqbridge.FixKinds())
 	if !ok || strings.TrimSpace(text) == "" {
 		return nil, usagef("write KIND:TEXT, such as deploy:1.4.2; kinds are "+strings.Join(kinds, ", "), "--fix %q names no verifiable change", given)
 	}

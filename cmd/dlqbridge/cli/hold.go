@@ -154,7 +154,11 @@ func (s *session) knownRoutes(flag string, names ...string) error {
 	}
 	for _, name := range names {
 		if _, ok := s.cfg.Route(name); !ok && name != "" {
-			return usagef(config.Suggestion(name, known), "%s %q is not configured", flag, name)
+			hint := config.Suggestion(name, known)
+			if s.withoutFile() {
+				hint = noFileHint
+			}
+			return usagef(hint, "%s %q is not configured", flag, name)
 		}
 	}
 	return nil

@@ -72,7 +72,11 @@ stay where they are. For intake all the time use ` + "`dlqbridge serve`" + `.`,
 // someRoutes are the named routes, or all.
 func (s *session) someRoutes(names []string) ([]config.Route, error) {
 	if len(s.cfg.Routes) == 0 {
-		return nil, config.Problems{{File: s.cfg.File, Field: "routes", Text: "there is none", Hint: "add a route: - {name: orders, sqs: {dead_letter_queue: orders-dlq, source_queue: orders}}"}}
+		hint := "add a route: - {name: orders, sqs: {dead_letter_queue: orders-dlq, source_queue: orders}}"
+		if s.withoutFile() {
+			hint = noFileHint
+		}
+		return nil, config.Problems{{File: s.cfg.File, Field: "routes", Text: "there is none", Hint: hint}}
 	}
 	if len(names) == 0 {
 		return s.cfg.Routes, nil

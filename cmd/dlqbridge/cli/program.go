@@ -77,7 +77,6 @@ func (p *Program) Run(ctx context.Context) int {
 	}
 	root := p.session.root() //nolint:contextcheck // each command takes its context from cobra when it runs
 	root.SetArgs(p.Args)
-	root.SetOut(out)
 	root.SetErr(p.Stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil && wantsJSON(p.Args) {
@@ -197,13 +196,13 @@ records were excluded, refused or failed.`,
 	flags := root.PersistentFlags()
 	flags.StringVar(&s.configFile, "config", "", "configuration file (default: "+config.FileVariable+", else ./"+defaultFile+" if it is there)")
 	flags.StringVarP(&s.output, "output", "o", "text", "output: text or json (one document)")
-	flags.StringVar(&s.logFormat, "log-format", "", "logs on standard error: text or json")
-	flags.StringVar(&s.logLevel, "log-level", "", "least level that is logged: debug, info, warn or error")
+	flags.StringVar(&s.logFormat, "log-format", "", "logs on standard error: text or json (default text)")
+	flags.StringVar(&s.logLevel, "log-level", "", "least level that is logged: debug, info, warn or error (default info)")
 	flags.StringVar(&s.actorNote, "actor", "", "a note on who you are, kept beside your authenticated name")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("see `"+cmd.CommandPath()+" --help`", "%s", err.Error())
 	})
-	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "help [command]", RunE: func(cmd *cobra.Command, args []string) error {
+	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "Show the help of a command", ValidArgsFunction: subcommands, RunE: func(cmd *cobra.Command, args []string) error {
 		found, rest, err := root.Find(args)
 		if err != nil || len(rest) > 0 {
 			return unknownCommand(root, strings.Join(args, " "))
@@ -211,8 +210,28 @@ records were excluded, refused or failed.`,
 		return found.Help()
 	}})
 	root.AddCommand(s.commands()...)
+	root.SetOut(s.stdout) // before the next line, which keeps it
+	root.InitDefaultCompletionCmd()
+	if scripts, _, err := root.Find([]string{"completion"}); err == nil && scripts != root {
+		scripts.Short = "Print a script that completes commands and flags in your shell"
+		scripts.RunE, scripts.Args = group, cobra.ArbitraryArgs // a shell that nobody knows is an error
+	}
+	s.complete(root)
 	tidy(root)
 	return root
+}
+
+// subcommands completes the words of a path of commands.
+func subcommands(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var out []cobra.Completion
+	if at, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
+		for _, c := range at.Commands() {
+			if c.IsAvailableCommand() {
+				out = append(out, cobra.CompletionWithDesc(c.Name(), c.Short))
+			}
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
 // tidy makes every command behave alike: wrong arguments are usage errors, and

@@ -295,6 +295,9 @@ but a group may hold records of different risk: the columns count them.`,
 			if err != nil {
 				return err
 			}
+			if err := s.listRoutes(cmd.Context(), b.Store, filter); err != nil {
+				return err
+			}
 			type key struct {
 				signature string
 				cause     dlqbridge.Cause

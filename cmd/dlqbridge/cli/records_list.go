@@ -127,6 +127,9 @@ it is {"records":[…],"next":"…"}; pass next to --after to go on.`,
 			if err != nil {
 				return err
 			}
+			if err := s.listRoutes(cmd.Context(), b.Store, filter); err != nil {
+				return err
+			}
 			if s.json() {
 				return s.listJSON(cmd.Context(), b.Store, filter, f.limit)
 			}
@@ -137,6 +140,29 @@ it is {"records":[…],"next":"…"}; pass next to --after to go on.`,
 	cmd.Flags().IntVar(&f.limit, "limit", 50, "at most this many; 0 lists all")
 	cmd.Flags().StringVar(&f.after, "after", "", "go on behind this position (next of an earlier list)")
 	return cmd
+}
+
+// listRoutes refuses a route that is not configured, as intake does, unless
+// there are records of it from a time when it was.
+func (s *session) listRoutes(ctx context.Context, index dlqbridge.WorkIndex, f dlqbridge.Filter) error {
+	for _, name := range f.Routes {
+		unknown := s.knownRoutes("--route", name)
+		if unknown == nil {
+			continue
+		}
+		found := false
+		for _, err := range index.List(ctx, dlqbridge.Filter{Routes: []string{name}, Closed: f.Closed, Now: f.Now}) {
+			if err != nil {
+				return err
+			}
+			found = true
+			break
+		}
+		if !found {
+			return unknown
+		}
+	}
+	return nil
 }
 
 // listed calls each for at most limit records and returns the position behind

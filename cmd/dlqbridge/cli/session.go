@@ -16,6 +16,7 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
 
+	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
@@ -51,6 +52,12 @@ func (s *session) print(document any, text func(*screen.Screen)) error {
 	text(s.screen)
 	return s.stdout.err
 }
+
+// noFileHint is what to do where no configuration was found.
+const noFileHint = "no ./" + defaultFile + " here; give --config or " + config.FileVariable
+
+// withoutFile: everything is the default, perhaps because of a wrong directory.
+func (s *session) withoutFile() bool { return s.cfg != nil && s.cfg.File == "" }
 
 // checkOutput refuses a wrong -o before anything happens.
 func (s *session) checkOutput() error {
@@ -162,12 +169,14 @@ func (s *session) aws(ctx context.Context) (aws.Config, error) {
 }
 
 func loadAWS(ctx context.Context) (aws.Config, error) {
-	c, err := awsconfig.LoadDefaultConfig(ctx)
+	// What the search for credentials remarks stands in its error too.
+	quiet := awsconfig.WithLogger(logging.Nop{})
+	c, err := awsconfig.LoadDefaultConfig(ctx, quiet)
 	if err != nil {
 		return aws.Config{}, err
 	}
 	c.Credentials = &awserr.Credentials{Load: func(ctx context.Context) (aws.CredentialsProvider, error) {
-		again, err := awsconfig.LoadDefaultConfig(ctx)
+		again, err := awsconfig.LoadDefaultConfig(ctx, quiet)
 		return again.Credentials, err
 	}}
 	return c, nil
@@ -180,6 +189,34 @@ func (s *session) holder() string {
 		host = "unknown"
 	}
 	return strings.ToValidUTF8(s.p.User(), "?") + "@" + host + " pid " + itoa(os.Getpid())
+}
+
+// credentialsWithin bounds the search for credentials: a machine without any
+// asks for those of an instance, and nobody answers.
+const credentialsWithin = 10 * time.Second
+
+// credentials finds out whether there are any, so that their lack is told once
+// and not by everything that needs them.
+func (s *session) credentials(ctx context.Context) error {
+	c, err := s.aws(ctx)
+	if err != nil || c.Credentials == nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, credentialsWithin)
+	defer cancel()
+	_, err = c.Credentials.Retrieve(bounded)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case bounded.Err() != nil:
+		return fmt.Errorf("%w: none were found within %s", dlqbridge.ErrCredentials, credentialsWithin)
+	}
+	if !errors.Is(err, dlqbridge.ErrCredentials) {
+		err = fmt.Errorf("%w: %w", dlqbridge.ErrCredentials, err)
+	}
+	return err
 }
 
 func (s *session) close() {

@@ -179,7 +179,7 @@ func (s *session) verbFlags(a *triage.Request, verb dlqbridge.Verb, fixText, unt
 		a.Cause, err = word("--cause", string(a.Cause), dlqbridge.Causes())
 		return err
 	case dlqbridge.VerbSettleEffect:
-		if a.Effect, err = word("--to", to, []dlqbridge.Effect{dlqbridge.EffectNone, dlqbridge.EffectConfirmed}); err != nil {
+		if a.Effect, err = word("--to", to, settledEffects); err != nil {
 			return err
 		}
 		switch {
@@ -215,13 +215,7 @@ func (s *session) verbFlags(a *triage.Request, verb dlqbridge.Verb, fixText, unt
 	}
 }
 
-func join[T ~string](words []T) string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = string(w)
-	}
-	return strings.Join(out, ", ")
-}
+func join[T ~string](words []T) string { return strings.Join(texts(words), ", ") }
 
 // moved is what became of one record.
 type moved struct {
