@@ -2,10 +2,13 @@ package main_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +58,7 @@ func TestScripts(t *testing.T) {
 			}),
 			"letter": scripted(3, (*cloudOf).letter), "ledger": scripted(-2, (*cloudOf).ledger), "moves": scripted(1, (*cloudOf).moves),
 			"neutral": scripted(1, (*cloudOf).neutral), "id": scripted(1, (*cloudOf).id), "body": scripted(2, (*cloudOf).body), "pass": scripted(1, (*cloudOf).pass),
+			"exits": scripted(-2, (*cloudOf).exits),
 		},
 	})
 }
@@ -170,4 +174,19 @@ var anyJob = regexp.MustCompile(`j_[a-z2-7]{16}`)
 func (c *cloudOf) neutral(ts *testscript.TestScript, args []string) error {
 	text := anyJob.ReplaceAllString(neutral(ts.ReadFile("stdout")), "j_0000000000000000")
 	return os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600)
+}
+
+// exits runs a program and demands its exit code, without a shell.
+func (c *cloudOf) exits(ts *testscript.TestScript, args []string) error {
+	err := ts.Exec(args[1], args[2:]...)
+	code := "0"
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = strconv.Itoa(exit.ExitCode())
+	} else if err != nil {
+		return err
+	}
+	if code != args[0] {
+		return fmt.Errorf("exit %s, want %s", code, args[0])
+	}
+	return nil
 }
