@@ -18,7 +18,7 @@ var (
 
 	metricPattern = regexp.MustCompile(`\bdlqbridge_[a-z0-9_]+`)
 	metricSource  = regexp.MustCompile(`(?:(?:counter|gauge)\(|Name: )"([a-z0-9_]+)"`)
-	// elsewherePattern is a reference to a document that readers do not have.
+	// A reference to a document that readers do not have.
 	elsewherePattern = regexp.MustCompile(`\bCONTRACT\b|(?i:\bsection \d|\bof the contract\b|\bthe contract(?:'s| names| lets)\b)`)
 )
 
@@ -143,6 +143,23 @@ func TestNothingRefersToDocumentsElsewhere(t *testing.T) {
 			if found := elsewherePattern.FindString(line); found != "" && !strings.Contains(line, "RFC") {
 				t.Errorf("%s refers to %q in: %s", path, found, strings.TrimSpace(line))
 			}
+		}
+	}
+}
+
+// The README's tour names every adapter.
+func TestDocsNameEveryAdapter(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dirs, err := os.ReadDir("adapters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dirs {
+		if d.IsDir() && !strings.Contains(string(readme), "](adapters/"+d.Name()+")") {
+			t.Errorf("README.md does not name adapters/%s", d.Name())
 		}
 	}
 }

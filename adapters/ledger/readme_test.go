@@ -4,6 +4,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,5 +47,36 @@ func TestReadmeListsEveryFact(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("README.md, keys of agent.ctx (-Facts +README):\n%s", diff)
+	}
+}
+
+// The rights that the documents ask for are the calls that the kit makes.
+func TestDocumentsNameTheWorkersRights(t *testing.T) {
+	var want []string
+	for m := range reflect.TypeFor[ledger.Client]().Methods() {
+		want = append(want, "dynamodb:"+m.Name)
+	}
+	slices.Sort(want)
+	for _, path := range []string{"README.md", "../../deploy/README.md"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for line := range strings.Lines(string(text)) {
+			if !strings.Contains(line, "- Rights: ") && !strings.HasPrefix(line, "Workers that use the kit need ") {
+				continue
+			}
+			found = true
+			workers, _, _ := strings.Cut(line, "for workers")
+			got := regexp.MustCompile(`dynamodb:\w+`).FindAllString(workers, -1)
+			slices.Sort(got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: rights of workers (-calls +document):\n%s", path, diff)
+			}
+		}
+		if !found {
+			t.Errorf("%s does not say which rights workers need", path)
+		}
 	}
 }
