@@ -50,6 +50,6 @@ func FuzzTexts(f *testing.F) {
 			}
 		}
 		// An explanation can be made of anything that a letter said.
-		Explain(dlqbridge.Case{Control: dlqbridge.Control{Why: dlqbridge.Why(s)}, Contexts: []dlqbridge.Context{{Failure: dlqbridge.Failure{Rule: s, Message: s}, Restriction: s}}})
+		Explain(dlqbridge.Case{Control: dlqbridge.Control{Why: dlqbridge.Why(s)}, Contexts: []dlqbridge.Context{{Failure: dlqbridge.Failure{Rule: s, Message: s}, Restriction: s}}}, Around{})
 	})
 }

@@ -26,6 +26,8 @@ type Explanation struct {
 	Effect     dlqbridge.Effect `json:"effect"`
 	Uncovered  dlqbridge.Effect `json:"uncovered"`
 	RepeatSafe bool             `json:"repeatSafe"`
+	// Standing is where it is on its way: sent and waiting, sent before, closed.
+	Standing []string `json:"standing"`
 	// Decided says what the rule is; Classified how the cause was found.
 	Decided    []string `json:"decided"`
 	Classified []string `json:"classified"`
@@ -38,7 +40,7 @@ type Explanation struct {
 	Limits []string `json:"limits"`
 	// Change is what would lead to another decision.
 	Change []string `json:"change"`
-	// Verbs are the moves that the status allows to people.
+	// Verbs are the moves that are possible to people now.
 	Verbs []dlqbridge.Verb `json:"verbs"`
 }
 
@@ -53,6 +55,7 @@ type Section struct {
 func (e Explanation) Sections() []Section {
 	all := []Section{
 		{"why", append([]string{e.Reason}, e.Decided...)},
+		{"where it stands", e.Standing},
 		{"what failed", e.Classified},
 		{"what is known about effects", append(slices.Clone(e.Steps), e.Fold...)},
 		{"the letter", e.Letter},
@@ -62,15 +65,16 @@ func (e Explanation) Sections() []Section {
 	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Lines) == 0 })
 }
 
-// Explain says why a record was decided as it was, from what is stored.
-func Explain(c dlqbridge.Case) Explanation {
+// Explain says why a record was decided as it was, from what is stored and what
+// is around it.
+func Explain(c dlqbridge.Case, a Around) Explanation {
 	k := c.Control
 	x, _ := deciding(c)
 	e := Explanation{
 		ID: k.ID, Status: k.Status, Action: k.Action, Rule: k.Why, Cause: k.Cause, CauseRule: x.Failure.Rule, Reason: x.Reason,
 		Effect: k.Effect, Uncovered: k.Uncovered, RepeatSafe: k.RepeatSafe,
-		Decided: nonNil(decided(k)), Classified: nonNil(classified(k, x)), Fold: nonNil(foldLines(k, x)), Letter: []string{}, Limits: nonNil(limits(k, x)),
-		Steps: []string{}, Change: changes(k, x), Verbs: nonNil(dlqbridge.VerbsFor(k.Status)),
+		Decided: nonNil(decided(k)), Classified: nonNil(classified(k, x)), Fold: nonNil(foldLines(k, x)), Letter: []string{}, Limits: nonNil(append(holdLines(k, a), limits(k, x)...)),
+		Steps: []string{}, Change: changes(c, x), Verbs: possible(c, a), Standing: nonNil(standing(c, a)),
 	}
 	for _, f := range x.Findings {
 		e.Steps = append(e.Steps, sentence(f, x.Checkpoint, k))

@@ -175,9 +175,15 @@ func stepLines(in dlqbridge.FoldInput) []string {
 }
 
 // changes lists what would lead to another decision.
-func changes(k dlqbridge.Control, x dlqbridge.Context) []string {
-	if k.Status.Closed() {
+func changes(c dlqbridge.Case, x dlqbridge.Context) []string {
+	k := c.Control
+	switch {
+	case k.Status.Closed():
 		return []string{"The record is closed; a new letter would open the next one."}
+	case doubted(c):
+		return []string{"Evidence whether the message went out (triage settle-send --to sent|not-sent --evidence …)."}
+	case k.Status == dlqbridge.StatusRedriving:
+		return []string{"Its outcome, which `dlqbridge serve` or `dlqbridge redrive observe` settles; a person decides nothing until then."}
 	}
 	var out []string
 	switch k.Why { //nolint:exhaustive // the default is for all others
@@ -212,12 +218,17 @@ func changes(k dlqbridge.Control, x dlqbridge.Context) []string {
 	case WhyLate, dlqbridge.WhyLinked, WhyBare:
 		out = append(out, "Somebody looking at it (triage investigate).")
 	case dlqbridge.WhyFixable, dlqbridge.WhyUnrepeatable:
-		if k.Fix == "" {
+		if k.Status == dlqbridge.StatusAuthorized {
+			out = append(out, onlySend)
+		} else if k.Fix == "" {
 			out = append(out, "A verifiable fix (triage fix --fix KIND:TEXT).")
 		} else {
 			out = append(out, "Nothing is missing but somebody who authorises it (redrive run, or triage authorize).")
 		}
 	case dlqbridge.WhyRetryable:
+		if k.Status == dlqbridge.StatusAuthorized {
+			return append(out, onlySend)
+		}
 		out = append(out, "Nothing is missing but somebody who authorises it (redrive run, or triage authorize), or policy where the cause allows it.")
 	case dlqbridge.WhyUnclassified:
 		out = append(out, "A named cause (triage classify --cause …).")
@@ -230,6 +241,8 @@ func changes(k dlqbridge.Control, x dlqbridge.Context) []string {
 	}
 	return out
 }
+
+const onlySend = "Nothing is missing but a job that sends it (redrive run)."
 
 // then is what would be decided if something were different, by the decision's
 // own rules and the cause's usual policy.

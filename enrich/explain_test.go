@@ -137,7 +137,7 @@ func TestExplainTenRecords(t *testing.T) {
 		if s.then != nil {
 			s.then(b)
 		}
-		e := enrich.Explain(b.c)
+		e := enrich.Explain(b.c, enrich.Around{})
 		e.ID = unit
 		seen[e.Rule]++
 		fmt.Fprintf(&doc, "\n## %d. %s\n\n%s\n\n```\n%s```\n", i+1, s.title, s.what, explained(e))
@@ -161,7 +161,7 @@ func TestExplainFoldsAsTheFoldDoes(t *testing.T) {
 	second := finding("0004#mail", dlqbridge.EffectUnknown, dlqbridge.ProofSystemRead)
 	b := newCase(t, dlqbridge.Testimony{Findings: []dlqbridge.Finding{receipt, second, notStarted}})
 	b.move(dlqbridge.VerbReceive, b.letter("m-1", letterOf("x")), nil)
-	got := strings.Join(enrich.Explain(b.c).Fold, "\n")
+	got := strings.Join(enrich.Explain(b.c, enrich.Around{}).Fold, "\n")
 	want := "Step 0003#charge of run run-1 comes to: it happened.\nStep 0004#mail of run run-1 comes to: not known.\nAll other steps come to: nothing happened.\n" +
 		"Together: not known, because one step of which nobody knows is enough."
 	if got != want {
@@ -171,7 +171,7 @@ func TestExplainFoldsAsTheFoldDoes(t *testing.T) {
 
 // An explanation of anything that is stored says something and never fails.
 func TestExplainOfNothing(t *testing.T) {
-	if e := enrich.Explain(dlqbridge.Case{}); len(e.Sections()) == 0 || len(e.Steps) != 1 {
+	if e := enrich.Explain(dlqbridge.Case{}, enrich.Around{}); len(e.Sections()) == 0 || len(e.Steps) != 1 {
 		t.Errorf("got %+v", e)
 	}
 }

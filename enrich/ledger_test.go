@@ -128,7 +128,7 @@ func TestLedgerRowsInDecisionOut(t *testing.T) {
 				k := w.cases()["t"].Control
 				if k.Effect != c.effect || k.Cause != c.cause || k.Status != c.status || k.Action != c.action {
 					t.Errorf("got %s, %s, %s, %s; want %s, %s, %s, %s\n%v", k.Effect, k.Cause, k.Status, k.Action,
-						c.effect, c.cause, c.status, c.action, enrich.Explain(w.cases()["t"]).Steps)
+						c.effect, c.cause, c.status, c.action, enrich.Explain(w.cases()["t"], enrich.Around{}).Steps)
 				}
 			})
 		})

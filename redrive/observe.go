@@ -226,7 +226,7 @@ func (o *observation) window(ctx context.Context, c dlqbridge.Control) (time.Dur
 	if route.ObserveFor > 0 {
 		return route.ObserveFor, nil
 	}
-	urn := cmp.Or(route.Target, c.Source)
+	urn := o.SendsTo(c)
 	key := c.Route + "\x00" + urn
 	if w, ok := o.windows[key]; ok {
 		return w, nil
@@ -245,6 +245,21 @@ func (o *observation) window(ctx context.Context, c dlqbridge.Control) (time.Dur
 	}
 	o.windows[key] = w
 	return w, nil
+}
+
+// ObserveFor is how long an outcome of a record is waited for, and whether what
+// nobody saw by then counts as completed.
+func (c *Controller) ObserveFor(ctx context.Context, ctl dlqbridge.Control) (window time.Duration, absence bool, err error) {
+	o := observation{Controller: c, windows: map[string]time.Duration{}}
+	window, err = o.window(ctx, ctl)
+	route, _ := c.o.Route(ctl.Route)
+	return window, route.Absence, err
+}
+
+// SendsTo is the URN of where a record's work is sent.
+func (c *Controller) SendsTo(ctl dlqbridge.Control) string {
+	route, _ := c.o.Route(ctl.Route)
+	return cmp.Or(route.Target, ctl.Source)
 }
 
 // AutoWindow is how long `auto` observes: 10 m, or as long as the source itself

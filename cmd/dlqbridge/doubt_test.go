@@ -36,6 +36,9 @@ func TestSendInDoubtIsSettledByAPerson(t *testing.T) {
 	t.Run("it went out", func(t *testing.T) {
 		inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
 			id := b.inDoubt(true)
+			if text := b.ok("records", "explain", id).stdout; !strings.Contains(text, "is in doubt: nobody knows whether the message went out") || !strings.Contains(text, "\n  assign, settle-send\n") {
+				t.Error(text)
+			}
 			b.triage(0, "settle-send", id, append([]string{"--to", "sent"}, said...)...)
 			if r := b.show(id); r.Status != "redriving" || r.Redrives[0].Outcome != "sent" {
 				t.Errorf("got %+v", r)

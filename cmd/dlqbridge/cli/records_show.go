@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -124,9 +126,11 @@ func printRecord(out *screen.Screen, d enrich.Document) {
 
 func (s *session) recordsExplain() *cobra.Command {
 	return &cobra.Command{
-		Use:     "explain ID",
-		Short:   "Say why a record was decided so, and what would change that",
-		Long:    "Says which rule decided, what each store said and what that is worth, what would lead to another decision, and which moves are possible now.",
+		Use:   "explain ID",
+		Short: "Say why a record was decided so, and what would change that",
+		Long: `Says which rule decided, what each store said and what that is worth, what was
+sent and until when its outcome is waited for, which holds stop it, what would
+lead to another decision, and which moves are possible now.`,
 		Example: "  dlqbridge records explain r_…",
 		Args:    oneRecord,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -134,10 +138,39 @@ func (s *session) recordsExplain() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			e := enrich.Explain(c)
+			a, err := s.around(cmd.Context(), c.Control)
+			if err != nil {
+				return err
+			}
+			e := enrich.Explain(c, a)
 			return s.print(e, func(out *screen.Screen) { printExplanation(out, e) })
 		},
 	}
+}
+
+// around finds what an explanation needs besides the record: holds, and how
+// long an outcome is waited for. Without the latter it is said as not known.
+func (s *session) around(ctx context.Context, k dlqbridge.Control) (enrich.Around, error) {
+	a := enrich.Around{Now: s.p.Now()}
+	if k.Status.Closed() {
+		return a, nil
+	}
+	b, err := s.open(ctx, nil)
+	if err != nil {
+		return a, err
+	}
+	if a.Holds, err = b.Store.ListHolds(ctx); err != nil {
+		return a, fmt.Errorf("list holds: %w", err)
+	}
+	c := b.Controller()
+	a.Destination = c.SendsTo(k)
+	if k.Status != dlqbridge.StatusRedriving {
+		return a, nil
+	}
+	if a.Window, a.Absence, err = c.ObserveFor(ctx, k); err != nil {
+		b.Log.LogAttrs(ctx, slog.LevelDebug, "how long is observed is not known", slog.Any("error", err))
+	}
+	return a, nil
 }
 
 func printExplanation(out *screen.Screen, e enrich.Explanation) {

@@ -1,0 +1,168 @@
+package enrich
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+)
+
+// Around is what an explanation needs and no record says; zero is not known.
+type Around struct {
+	Now time.Time
+	// Window is how long an outcome of this record is waited for. Absence: what
+	// was not seen until then counts as completed.
+	Window  time.Duration
+	Absence bool
+	// Destination is where the record would be sent, Holds all that there are.
+	Destination string
+	Holds       []dlqbridge.Hold
+}
+
+// standing says where the record is on its way: sent and not settled, sent once
+// before, or closed and how.
+func standing(c dlqbridge.Case, a Around) []string {
+	k := c.Control
+	switch {
+	case k.Status.Closed():
+		return closedLines(c)
+	case k.Claim != nil:
+		return sentLines(c, a)
+	}
+	return lastLines(c)
+}
+
+func closedLines(c dlqbridge.Case) []string {
+	for _, m := range slices.Backward(c.History) {
+		if !m.To.Closed() || m.From.Closed() {
+			continue
+		}
+		line := fmt.Sprintf("Closed as %s by %s (%s) at %s", c.Control.Status, m.Verb, m.By, dlqbridge.FormatTime(m.At))
+		why := m.Why
+		i := slices.IndexFunc(c.Notes, func(n dlqbridge.Note) bool { return m.Note != "" && n.Name == m.Note })
+		if i >= 0 && c.Notes[i].Reason != "" {
+			why = c.Notes[i].Reason
+		}
+		if why != "" {
+			line += ": " + why
+		}
+		out := []string{line + "."}
+		if i >= 0 && c.Notes[i].Evidence != "" {
+			out = append(out, "Evidence: "+c.Notes[i].Evidence+".")
+		}
+		return out
+	}
+	return []string{fmt.Sprintf("Closed as %s.", c.Control.Status)}
+}
+
+// noteOf is the note of the send that the record is claimed for.
+func noteOf(c dlqbridge.Case) *dlqbridge.Send {
+	if c.Control.Claim == nil {
+		return nil
+	}
+	i := slices.IndexFunc(c.Sends, func(s dlqbridge.Send) bool { return s.N == c.Control.Claim.N })
+	if i < 0 {
+		return nil
+	}
+	return &c.Sends[i]
+}
+
+func doubted(c dlqbridge.Case) bool {
+	s := noteOf(c)
+	return s != nil && s.Outcome == dlqbridge.OutcomeInDoubt
+}
+
+func sentLines(c dlqbridge.Case, a Around) []string {
+	claim, s := c.Control.Claim, noteOf(c)
+	switch {
+	case s == nil:
+		return []string{
+			fmt.Sprintf("Job %s claimed it for redrive %d at %s, and nothing is noted of a send yet.", claim.Job, claim.N, dlqbridge.FormatTime(c.Control.LastSend)),
+			"The job is sending it, or its process died; the next job to this destination finds out which (redrive continue, or redrive run).",
+		}
+	case s.Outcome == dlqbridge.OutcomeInDoubt:
+		line := fmt.Sprintf("Redrive %d by job %s at %s is in doubt: nobody knows whether the message went out", s.N, s.Job, dlqbridge.FormatTime(s.At))
+		if s.Reason != "" {
+			line += " (" + s.Reason + ")"
+		}
+		return []string{
+			line + ".", "Nothing sends it again on a guess: a run that carries this number settles it, or a person who looked (triage settle-send).",
+		}
+	}
+	line := fmt.Sprintf("Sent as redrive %d by job %s at %s", s.N, s.Job, dlqbridge.FormatTime(s.At))
+	if s.MessageID != "" {
+		line += ", message " + s.MessageID
+	}
+	wait := "It waits for its outcome: a store that shows the task as completed, or the task coming back to the dead-letter queue"
+	end, then := s.At.Add(a.Window), "a person looks (unconfirmed)"
+	if a.Absence {
+		then = "it counts as completed, as this route declares"
+	}
+	switch {
+	case a.Window <= 0:
+		wait += ". How long is not known here; after that " + then
+	case !a.Now.IsZero() && !a.Now.Before(end):
+		wait += fmt.Sprintf(". The observation ended at %s: the next look (serve, or redrive observe) settles it; if nothing was seen, %s", dlqbridge.FormatTime(end), then)
+	default:
+		wait += fmt.Sprintf(". The observation ends at %s; if nothing was seen by then, %s", dlqbridge.FormatTime(end), then)
+	}
+	return []string{line + ".", wait + "."}
+}
+
+// lastLines say how the last redrive ended, where that matters for the next.
+func lastLines(c dlqbridge.Case) []string {
+	for _, m := range slices.Backward(c.History) {
+		var ended string
+		//exhaustive:ignore
+		switch m.Verb {
+		case dlqbridge.VerbUnconfirmed:
+			ended = "nobody saw an outcome of it. The task may have run and changed something: look before it is sent once more"
+		case dlqbridge.VerbRecur, dlqbridge.VerbReceive:
+			ended = "the task died again"
+		}
+		if m.N == 0 || ended == "" {
+			continue
+		}
+		line := fmt.Sprintf("It was already sent once, as redrive %d by job %s", m.N, m.Job)
+		if i := slices.IndexFunc(c.Sends, func(s dlqbridge.Send) bool { return s.N == m.N }); i >= 0 {
+			line += " at " + dlqbridge.FormatTime(c.Sends[i].At)
+		}
+		return []string{fmt.Sprintf("%s, and %s.", line, ended)}
+	}
+	return nil
+}
+
+// holdLines name the holds that stop the record now.
+func holdLines(k dlqbridge.Control, a Around) []string {
+	var out []string
+	for _, h := range a.Holds {
+		if k.Status.Closed() || !h.Stops(k, a.Destination, a.Now) {
+			continue
+		}
+		until := "until it is removed (hold remove " + h.ID + ")"
+		if !h.Until.IsZero() {
+			until = "until " + dlqbridge.FormatTime(h.Until)
+		}
+		out = append(out, fmt.Sprintf("Held by %s of %s, %s: %s.", h.ID, h.By, until, h.Reason))
+	}
+	return out
+}
+
+// possible are the moves that the status allows to people, without those that
+// would be refused for what can be seen here.
+func possible(c dlqbridge.Case, a Around) []dlqbridge.Verb {
+	k := c.Control
+	return nonNil(slices.DeleteFunc(dlqbridge.VerbsFor(k.Status), func(v dlqbridge.Verb) bool {
+		//exhaustive:ignore
+		switch v {
+		case dlqbridge.VerbSettleSend:
+			return !doubted(c)
+		case dlqbridge.VerbAuthorize:
+			return k.Status == dlqbridge.StatusAuthorized || past(k.ValidUntil, a.Now)
+		case dlqbridge.VerbCancelExpired:
+			return k.ValidUntil.IsZero() || !a.Now.IsZero() && !past(k.ValidUntil, a.Now)
+		}
+		return false
+	}))
+}
