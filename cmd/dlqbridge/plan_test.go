@@ -47,22 +47,26 @@ func TestWrongPlansMoveNothing(t *testing.T) {
 		if err := json.Unmarshal([]byte(plan), &doc); err != nil {
 			t.Fatal(err)
 		}
+		if job, there := doc["job"]; !there || job != nil || doc["sent"] != 0.0 || doc["state"] != "planned" || doc["outcomes"] == nil {
+			t.Errorf("a plan is not read like a run: %s", plan)
+		}
 		for name, row := range map[string]struct {
 			text string
 			args []string
 			code int
 			want string
 		}{
-			"another record":   {strings.Replace(plan, `"id": "r_`, `"id": "r_x`, 1), nil, 2, "changed after it was made"},
-			"a faster rate":    {strings.Replace(plan, `"20/s"`, `"2000/s"`, 1), nil, 2, "changed after it was made"},
-			"no rate":          {strings.Replace(plan, `"20/s"`, `"0/s"`, 1), nil, 2, "above 0"},
-			"an unknown field": {strings.Replace(plan, `"cause"`, `"reasons"`, 1), nil, 2, "reasons"},
-			"half of it":       {plan[:len(plan)/2], nil, 2, "plan file"},
-			"two of them":      {plan + plan, nil, 2, "behind the plan"},
-			"nothing":          {"", nil, 2, "plan file"},
-			"more selection":   {plan, []string{"--tenant", "acme"}, 2, "contradicts --plan"},
-			"a dry run":        {plan, []string{"--dry-run"}, 2, "contradicts --plan"},
-			"another pace":     {plan, []string{"--rate", "1000/s"}, 2, "contradicts --plan"},
+			"another record":    {strings.Replace(plan, `"id": "r_`, `"id": "r_x`, 1), nil, 2, "changed after it was made"},
+			"a faster rate":     {strings.Replace(plan, `"20/s"`, `"2000/s"`, 1), nil, 2, "changed after it was made"},
+			"no rate":           {strings.Replace(plan, `"20/s"`, `"0/s"`, 1), nil, 2, "above 0"},
+			"one that was sent": {strings.Replace(plan, `"sent": 0`, `"sent": 5`, 1), nil, 2, "changed after it was made"},
+			"an unknown field":  {strings.Replace(plan, `"cause"`, `"reasons"`, 1), nil, 2, "reasons"},
+			"half of it":        {plan[:len(plan)/2], nil, 2, "plan file"},
+			"two of them":       {plan + plan, nil, 2, "behind the plan"},
+			"nothing":           {"", nil, 2, "plan file"},
+			"more selection":    {plan, []string{"--tenant", "acme"}, 2, "contradicts --plan"},
+			"a dry run":         {plan, []string{"--dry-run"}, 2, "contradicts --plan"},
+			"another pace":      {plan, []string{"--rate", "1000/s"}, 2, "contradicts --plan"},
 		} {
 			c := b.run(append([]string{"redrive", "run", "--plan", b.file(row.text), "--reason", "x"}, row.args...)...)
 			if c.code != row.code || !strings.Contains(c.stderr, row.want) {

@@ -105,8 +105,30 @@ func TestRunSendsWhatIsSafeAndSaysWhyNotTheRest(t *testing.T) {
 
 func TestNothingSelectedIsDone(t *testing.T) {
 	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
-		if r := document[runDoc](b, 0, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...); r.Selected != 0 || r.Excluded == nil || r.Outcomes == nil {
+		if r := document[runDoc](b, 0, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...); r.Selected != 0 || r.Excluded == nil || r.Outcomes == nil || r.State != "done" {
 			t.Errorf("got %+v", r)
+		}
+		if c := b.ok(append([]string{"redrive", "run", "--cause", "timeout", "-o", "json"}, fixed...)...); !strings.Contains(c.stdout, `"job": null`) || strings.Contains(c.stdout, `"job": ""`) {
+			t.Error(c.stdout)
+		}
+	})
+}
+
+// Below what is left out stands what to do about it, for each reason once.
+func TestExclusionsSayWhatIsNext(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		ids := b.tasks(intent, nil, "t-1", "t-2")
+		says := func(want string, args ...string) {
+			t.Helper()
+			if text := b.run(append([]string{"redrive", "plan", "--cause", "timeout"}, args...)...).stdout; strings.Count(text, want) != 1 {
+				t.Errorf("%q is not said once in\n%s", want, text)
+			}
+		}
+		says("  not_authorized: say what removed the cause: --fix KIND:TEXT")
+		b.ok("hold", "add", "--all", "--reason", "INC-31")
+		says("  held: dlqbridge hold list", "--fix", "deploy:1.4.2")
+		if text := b.ok("records", "explain", ids["t-1"]).stdout; !strings.Contains(text, "Held by h_") || !strings.Contains(text, "INC-31") {
+			t.Error(text)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -161,7 +162,7 @@ func (s *session) showPlan(ctx context.Context, c *redrive.Controller, r redrive
 	if p.Jobs == nil {
 		p.Jobs = []redrive.PlannedJob{}
 	}
-	return s.print(planDoc{Plan: p, Rate: p.Rate.String()}, func(out *screen.Screen) { printPlan(out, p) })
+	return s.print(planDocument(p), func(out *screen.Screen) { printPlan(out, p) })
 }
 
 func printPlan(out *screen.Screen, p redrive.Plan) {
@@ -187,12 +188,12 @@ func printPlan(out *screen.Screen, p redrive.Plan) {
 		}
 		table.Flush()
 	}
-	printExcluded(out, p.Excluded)
+	printExcluded(out, p.Excluded, p.Fix != nil)
 	printEstimate(out, p)
 	out.Printf("hash %s\n", p.Hash)
 }
 
-func printExcluded(out *screen.Screen, excluded []dlqbridge.Exclusion) {
+func printExcluded(out *screen.Screen, excluded []dlqbridge.Exclusion, fixed bool) {
 	if len(excluded) == 0 {
 		return
 	}
@@ -211,6 +212,56 @@ func printExcluded(out *screen.Screen, excluded []dlqbridge.Exclusion) {
 		table.Row("  "+e.ID, string(e.Reason), e.Detail)
 	}
 	table.Flush()
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		i := slices.IndexFunc(excluded, func(e dlqbridge.Exclusion) bool { return e.Reason == reason })
+		if hint := nextStep(reason, excluded[i].ID, fixed); hint != "" {
+			out.Printf("  %s: %s\n", string(reason), hint)
+		}
+	}
+}
+
+// nextStep is what a person can do about records that were left out for a
+// reason; empty where there is nothing to do. Fixed: this run names a fix.
+func nextStep(reason dlqbridge.ExcludeReason, id string, fixed bool) string {
+	switch reason {
+	case dlqbridge.ExcludeNotAuthorized:
+		if fixed {
+			return "dlqbridge records explain " + id + " says what it waits for"
+		}
+		return "say what removed the cause: --fix KIND:TEXT; dlqbridge records explain " + id + " says what else it waits for"
+	case dlqbridge.ExcludeEffectUnknown:
+		return "dlqbridge records explain " + id + " says what nobody knows; state what you find with dlqbridge triage settle-effect"
+	case dlqbridge.ExcludeNeedsCompensation:
+		return "undo the effect (dlqbridge triage compensated " + id + ") or finish the work by hand (dlqbridge triage complete-manually " + id + ")"
+	case dlqbridge.ExcludeNeedsSecondPerson:
+		return "another authenticated person says dlqbridge triage authorize " + id
+	case dlqbridge.ExcludeExpired:
+		return "it lost its sense: dlqbridge triage cancel-expired " + id
+	case dlqbridge.ExcludeBudgetExhausted:
+		return "find out why it keeps failing: dlqbridge records history " + id
+	case dlqbridge.ExcludeNotBefore:
+		return "wait, or say what removed the cause: --fix KIND:TEXT"
+	case dlqbridge.ExcludeClaimed:
+		return "it is being redriven: dlqbridge records explain " + id + " says by which job and until when"
+	case dlqbridge.ExcludeInDoubt:
+		return "find out whether it went out and say so: dlqbridge triage settle-send " + id
+	case dlqbridge.ExcludeStillRunning:
+		return "wait for the run that may be going: dlqbridge records explain " + id
+	case dlqbridge.ExcludeHeld:
+		return "dlqbridge hold list says who holds it and why"
+	case dlqbridge.ExcludeConflict:
+		return "its letters differ: dlqbridge records show " + id
+	case dlqbridge.ExcludeOrderBlocked:
+		return "send what stands before it first; dlqbridge records explain " + id
+	case dlqbridge.ExcludeTargetMissing, dlqbridge.ExcludeSourceMismatch, dlqbridge.ExcludeFanOut, dlqbridge.ExcludeMarkImpossible:
+		return "look at the route and its queues: dlqbridge check"
+	case dlqbridge.ExcludeTooLarge, dlqbridge.ExcludePayloadExpired, dlqbridge.ExcludeRefused:
+		return "it cannot be sent as it is: dlqbridge triage complete-manually " + id + ", or reject"
+	case dlqbridge.ExcludeChanged:
+		return "it moved since: plan once more"
+	case dlqbridge.ExcludeClosed:
+	}
+	return ""
 }
 
 // windowError is an observation window that is too short: wrong configuration,
@@ -266,7 +317,7 @@ running meanwhile, or nothing can come back.`,
 				return err
 			}
 			result, err := c.Run(cmd.Context(), r)
-			return s.finish(cmd.Context(), c, result, err, waitFor)
+			return s.finish(cmd.Context(), c, result, err, waitFor, r.Fix != nil || r.Plan != nil && r.Plan.Fix != nil)
 		},
 	}
 	f.add(cmd)
@@ -278,7 +329,7 @@ running meanwhile, or nothing can come back.`,
 
 // finish waits if asked to, prints the result, and chooses the exit code. A
 // run that failed half way has a result too: what it did must be seen.
-func (s *session) finish(ctx context.Context, c *redrive.Controller, r redrive.Result, runErr error, waitFor bool) error {
+func (s *session) finish(ctx context.Context, c *redrive.Controller, r redrive.Result, runErr error, waitFor, fixed bool) error {
 	if runErr != nil && r.Job == "" {
 		return windowError(runErr)
 	}
@@ -298,7 +349,10 @@ func (s *session) finish(ctx context.Context, c *redrive.Controller, r redrive.R
 			r.Outcomes = outcomes
 		}
 	}
-	if err := s.print(r, func(out *screen.Screen) { printResult(out, r) }); err != nil {
+	if r.Job == "" && r.State == "" {
+		r.State = dlqbridge.JobDone
+	}
+	if err := s.print(resultDoc{r, orNull(r.Job)}, func(out *screen.Screen) { printResult(out, r, fixed) }); err != nil {
 		return err
 	}
 	switch {
@@ -314,10 +368,10 @@ func (s *session) finish(ctx context.Context, c *redrive.Controller, r redrive.R
 	return nil
 }
 
-func printResult(out *screen.Screen, r redrive.Result) {
+func printResult(out *screen.Screen, r redrive.Result, fixed bool) {
 	if r.Job == "" && r.Selected == 0 {
 		out.Printf("nothing was selected\n")
-		printExcluded(out, r.Excluded)
+		printExcluded(out, r.Excluded, fixed)
 		return
 	}
 	out.Printf("%s  %s: %d of %d sent", screen.Styled{Style: screen.Bold, Text: strings.Join(r.Jobs, ", ")}, string(r.State), r.Sent, r.Selected)
@@ -333,7 +387,7 @@ func printResult(out *screen.Screen, r redrive.Result) {
 	if len(outcomes) > 0 {
 		out.Printf("outcomes: %s\n", strings.Join(outcomes, ", "))
 	}
-	printExcluded(out, r.Excluded)
+	printExcluded(out, r.Excluded, fixed)
 	switch {
 	case r.State == dlqbridge.JobPaused:
 		out.Printf("go on with: dlqbridge redrive continue %s --reason …\n", r.Job)

@@ -369,7 +369,7 @@ func (s *session) redriveControl(verb string) *cobra.Command {
 			switch verb {
 			case "continue":
 				result, err := c.Continue(cmd.Context(), args[0], by, reason)
-				return s.finish(cmd.Context(), c, result, noJob(args[0], err), waitFor)
+				return s.finish(cmd.Context(), c, result, noJob(args[0], err), waitFor, true)
 			case "pause":
 				j, err = c.Pause(cmd.Context(), args[0], by, reason)
 			default:

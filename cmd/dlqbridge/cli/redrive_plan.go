@@ -14,10 +14,35 @@ import (
 	"github.com/dlqbridge/dlqbridge/redrive"
 )
 
-// planDoc is a plan for machines, with its rate as people write it.
+// planDoc is a plan for machines, with its rate as people write it. It has the
+// fields of a run's answer too, so that both are read alike; its hash does not
+// cover them, since they never differ.
 type planDoc struct {
 	redrive.Plan
-	Rate string `json:"rate"`
+	Rate     string                        `json:"rate"`
+	Job      *string                       `json:"job"`
+	Sent     int                           `json:"sent"`
+	Outcomes map[dlqbridge.SendOutcome]int `json:"outcomes"`
+	State    string                        `json:"state"`
+}
+
+// statePlanned is the state of what no job was made of yet.
+const statePlanned = "planned"
+
+func planDocument(p redrive.Plan) planDoc {
+	return planDoc{Plan: p, Rate: p.Rate.String(), Outcomes: map[dlqbridge.SendOutcome]int{}, State: statePlanned}
+}
+
+// ran says that the fields of a run's answer are not as a plan has them; plans
+// of before they had them have none.
+func (d planDoc) ran() bool {
+	return d.Job != nil || d.Sent != 0 || len(d.Outcomes) != 0 || d.State != "" && d.State != statePlanned
+}
+
+// resultDoc is a run's answer for machines: without a job there is none to name.
+type resultDoc struct {
+	redrive.Result
+	Job *string `json:"job"`
 }
 
 // planned is the request to run a plan: the plan says what and how, so nothing
@@ -58,6 +83,9 @@ func readPlan(file string) (redrive.Plan, error) {
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return wrong(errors.New("something stands behind the plan"))
+	}
+	if doc.ran() {
+		return wrong(errors.New("it was changed after it was made: a plan has no job, and nothing of it is sent"))
 	}
 	if doc.Plan.Rate, err = dlqbridge.ParseRate(doc.Rate); err != nil {
 		return wrong(err)

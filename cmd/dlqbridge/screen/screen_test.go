@@ -104,6 +104,17 @@ func TestLongTablesAreWrittenAsTheyCome(t *testing.T) {
 	}
 }
 
+func TestOnlyMiddleCellsAreCut(t *testing.T) {
+	var out bytes.Buffer
+	table := (&screen.Screen{Out: &out}).NewTable("ID", "TASK", "DETAIL")
+	first, middle, last := strings.Repeat("a", 80), strings.Repeat("b", 80), strings.Repeat("c", 200)
+	table.Row(first, middle, last)
+	table.Flush()
+	if s := out.String(); !strings.Contains(s, first) || strings.Contains(s, middle) || !strings.Contains(s, last+"\n") {
+		t.Error(s)
+	}
+}
+
 func FuzzSafe(f *testing.F) {
 	for _, in := range nasty {
 		f.Add(in)

@@ -11,7 +11,7 @@ import (
 const firstRows = 200
 
 // maxCell is how many characters of a cell are shown, except of the first
-// column, which a person copies from.
+// column, which a person copies from, and the last, which has the line's rest.
 const maxCell = 60
 
 // Table lines up cells in columns. The last column is not padded.
@@ -37,7 +37,7 @@ func (t *Table) Row(cells ...any) {
 			row[i] = Styled{Text: v}
 		}
 		row[i].Text = t.screen.safe(row[i].Text)
-		if i > 0 {
+		if i > 0 && i < len(cells)-1 {
 			row[i].Text = shorten(row[i].Text)
 		}
 	}
