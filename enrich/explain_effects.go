@@ -218,11 +218,12 @@ func changes(c dlqbridge.Case, x dlqbridge.Context) []string {
 	case WhyLate, dlqbridge.WhyLinked, WhyBare:
 		out = append(out, "Somebody looking at it (triage investigate).")
 	case dlqbridge.WhyFixable, dlqbridge.WhyUnrepeatable:
-		if k.Status == dlqbridge.StatusAuthorized {
+		switch {
+		case k.Status == dlqbridge.StatusAuthorized:
 			out = append(out, onlySend)
-		} else if k.Fix == "" {
+		case k.Fix == "":
 			out = append(out, "A verifiable fix (triage fix --fix KIND:TEXT).")
-		} else {
+		default:
 			out = append(out, "Nothing is missing but somebody who authorises it (redrive run, or triage authorize).")
 		}
 	case dlqbridge.WhyRetryable:

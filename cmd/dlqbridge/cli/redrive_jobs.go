@@ -182,8 +182,12 @@ func outcomeWords(outcomes map[dlqbridge.SendOutcome]int) string {
 		outcome dlqbridge.SendOutcome
 		word    string
 	}{
-		{dlqbridge.OutcomeCompleted, "completed"}, {dlqbridge.OutcomeRecurred, "recurred"}, {dlqbridge.OutcomeUnconfirmed, "unconfirmed"},
-		{dlqbridge.OutcomeSent, "waiting"}, {dlqbridge.OutcomeInDoubt, "in doubt"}, {dlqbridge.OutcomeRefused, "refused"},
+		{dlqbridge.OutcomeCompleted, "completed"},
+		{dlqbridge.OutcomeRecurred, "recurred"},
+		{dlqbridge.OutcomeUnconfirmed, "unconfirmed"},
+		{dlqbridge.OutcomeSent, "waiting"},
+		{dlqbridge.OutcomeInDoubt, "in doubt"},
+		{dlqbridge.OutcomeRefused, "refused"},
 	} {
 		if n := outcomes[o.outcome]; n > 0 {
 			out = append(out, fmt.Sprintf("%s %d", o.word, n))
@@ -253,9 +257,9 @@ func (s *session) redriveList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List jobs, the newest first",
-		Long: fmt.Sprintf(`Lists jobs. Of those that run, or whose process died, it counts what was sent
-from the records themselves, of at most %d in all; the others say what they
-wrote at their end. `+"`dlqbridge redrive status`"+` counts the outcomes of any one.`, redrive.MaxTally),
+		Long: fmt.Sprintf(`Lists jobs. Of those that run, pause or were stopped, whose process may have
+died, it counts what was sent from the records themselves, of at most %d in
+all; the others say what they wrote at their end. `+"`dlqbridge redrive status`"+` counts the outcomes of any one.`, redrive.MaxTally),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b, err := s.open(cmd.Context(), nil)
@@ -270,7 +274,7 @@ wrote at their end. `+"`dlqbridge redrive status`"+` counts the outcomes of any 
 			left := redrive.MaxTally
 			for _, j := range jobs {
 				limit := 0
-				if j.State == dlqbridge.JobRunning {
+				if j.State != dlqbridge.JobDone && j.State != dlqbridge.JobFailed { // those wrote their end themselves
 					limit = left
 				}
 				d, err := counted(cmd.Context(), b.Controller(), j, limit)
