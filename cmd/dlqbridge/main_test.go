@@ -23,7 +23,9 @@ func (l leakChecked) Run() int {
 	if code != 0 {
 		return code
 	}
-	if err := goleak.Find(); err != nil {
+	// The check list's Pub/Sub client brings a library that starts a worker when
+	// it is loaded; the program itself does not have it.
+	if err := goleak.Find(goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

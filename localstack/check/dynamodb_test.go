@@ -33,7 +33,7 @@ func TestDynamoDBOfMoto(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts another program")
 	}
-	check.DynamoDB(t, check.Harness{Config: endpointConfig(startMoto(t)), Known: motoDynamoDB})
+	check.DynamoDB(t, check.Harness{Config: endpointConfig(check.StartMoto(t)), Known: motoDynamoDB})
 }
 
 // Why moto differs, where more than one row shows it.

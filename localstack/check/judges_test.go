@@ -1,14 +1,11 @@
 package check_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -67,61 +64,11 @@ func advance(t *testing.T, url string, d time.Duration) {
 	}
 }
 
-// startMoto starts a moto_server on a free port and returns its address.
-func startMoto(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("moto_server")
-	if err != nil {
-		t.Skip("needs moto_server: it is not installed")
-	}
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := probe.Addr().String()
-	probe.Close()
-	host, port, _ := net.SplitHostPort(address)
-	var output bytes.Buffer
-	command := exec.Command(path, "-H", host, "-p", port)
-	command.Stdout, command.Stderr = &output, &output
-	if err := command.Start(); err != nil {
-		t.Skipf("needs moto_server: it does not start: %v", err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		// It ends when the test kills it, so its error says nothing.
-		_ = command.Wait()
-		close(ended)
-	}()
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		<-ended
-	})
-	url := "http://" + address
-	patience := time.NewTimer(time.Minute)
-	defer patience.Stop()
-	again := time.NewTicker(100 * time.Millisecond)
-	defer again.Stop()
-	for {
-		if response, err := http.Get(url + "/moto-api/data.json"); err == nil {
-			response.Body.Close()
-			return url
-		}
-		select {
-		case <-again.C:
-		case <-ended:
-			t.Skipf("needs moto_server: it stopped: %s", output.String())
-		case <-patience.C:
-			t.Skip("needs moto_server: it does not answer within a minute")
-		}
-	}
-}
-
 func TestSQSOfMoto(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts another program")
 	}
-	check.SQS(t, check.Harness{Config: endpointConfig(startMoto(t)), Known: motoSQS})
+	check.SQS(t, check.Harness{Config: endpointConfig(check.StartMoto(t)), Known: motoSQS})
 }
 
 // motoSQS are the rows that moto 5.2 is known to fail.
