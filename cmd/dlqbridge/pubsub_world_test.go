@@ -11,13 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/googleapis/gax-go/v2"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/dlqbridge/dlqbridge/adapters/gcppubsub"
 	"github.com/dlqbridge/dlqbridge/localstack"
@@ -107,26 +104,24 @@ func (g *google) publish(topic string, messages ...*pubsubpb.PubsubMessage) map[
 	return sums
 }
 
-// pull takes what is there, at most for so long.
-func (g *google) pull(subscription string, wait time.Duration) []*pubsubpb.ReceivedMessage {
+// pull takes what is there now, at once, with all the time that large messages
+// need to arrive.
+func (g *google) pull(subscription string) []*pubsubpb.ReceivedMessage {
 	g.t.Helper()
-	ctx, cancel := context.WithTimeout(g.t.Context(), wait)
-	defer cancel()
-	out, err := g.subscriptions.Pull(ctx, &pubsubpb.PullRequest{Subscription: subscriptionName(subscription), MaxMessages: 100}, gax.WithRetry(nil))
-	// The wait is over, for whichever side saw it first.
-	if err != nil && status.Code(err) != codes.DeadlineExceeded && ctx.Err() == nil {
+	out, err := g.subscriptions.Pull(g.t.Context(), &pubsubpb.PullRequest{
+		Subscription: subscriptionName(subscription), MaxMessages: 100, ReturnImmediately: true, //nolint:staticcheck // a test's look
+	}, gax.WithRetry(nil))
+	if err != nil {
 		g.t.Fatal(err)
 	}
 	return out.GetReceivedMessages()
 }
 
-const quiet = 300 * time.Millisecond // a pull that gets nothing for so long is empty
-
 // die lets every message of a subscription fail until it is forwarded.
 func (g *google) die(subscription string) {
 	g.t.Helper()
 	for {
-		got := g.pull(subscription, quiet)
+		got := g.pull(subscription)
 		if len(got) == 0 {
 			return
 		}
@@ -140,7 +135,7 @@ func (g *google) drain(subscription string) (sums, marks map[string]int) {
 	g.t.Helper()
 	sums, marks = map[string]int{}, map[string]int{}
 	for {
-		got := g.pull(subscription, quiet)
+		got := g.pull(subscription)
 		if len(got) == 0 {
 			return sums, marks
 		}
