@@ -90,6 +90,9 @@ func silence(now time.Time, detail string) dlqbridge.Finding {
 // world then or later can.
 func (r rows) judge(s StepRow, now time.Time) (dlqbridge.Finding, bool) {
 	f := dlqbridge.Finding{Store: StoreName, Step: s.StepID, Run: s.RunID, AsOf: r.lastSign(s, now)}
+	if f.Step == dlqbridge.AllSteps {
+		f.Step = `"*"` // a step that happens to be called so speaks for itself alone
+	}
 	if s.Class == EffectFree && s.Unreadable == "" {
 		return f, false
 	}
