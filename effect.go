@@ -33,6 +33,15 @@ const (
 // that no other finding names.
 const AllSteps = "*"
 
+// NamedStep is the name for a finding about one step whose id is data of a
+// store: a step that happens to be called AllSteps speaks for itself alone.
+func NamedStep(id string) string {
+	if id == AllSteps {
+		return `"*"`
+	}
+	return id
+}
+
 // Finding is what one store says about one mutating step's effect.
 type Finding struct {
 	// Store is who says it: "ledger", "message", "route", "operator", …

@@ -91,6 +91,26 @@ func take[T any](list *[]T, n int) []T {
 	return out
 }
 
+// write makes one batch's writes as the store makes them.
+func (w *world) write(ctx context.Context, db *dynamodb.Client, writes []*dynamodb.BatchWriteItemInput, puts []*dynamodb.PutItemInput) {
+	for _, in := range writes {
+		if _, err := db.BatchWriteItem(ctx, in); err != nil {
+			w.t.Error(err)
+		}
+	}
+	var all sync.WaitGroup
+	for _, in := range puts {
+		all.Go(func() {
+			// What the store had to try again is on the tape twice.
+			_, err := db.PutItem(ctx, in)
+			if _, twice := errors.AsType[*ddb.ConditionalCheckFailedException](err); err != nil && !twice {
+				w.t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
 // bare makes the same calls with ready-made bytes: receive, write, delete.
 func (w *world) bare(db *dynamodb.Client, ready *tape) {
 	var mu sync.Mutex
@@ -109,22 +129,7 @@ func (w *world) bare(db *dynamodb.Client, ready *tape) {
 				mu.Lock()
 				writes, puts := take(&ready.writes, 2), take(&ready.puts, len(out.Messages))
 				mu.Unlock()
-				for _, in := range writes {
-					if _, err := db.BatchWriteItem(ctx, in); err != nil {
-						w.t.Error(err)
-					}
-				}
-				var all sync.WaitGroup
-				for _, in := range puts {
-					all.Go(func() {
-						// What the store had to try again is on the tape twice.
-						_, err := db.PutItem(ctx, in)
-						if _, twice := errors.AsType[*ddb.ConditionalCheckFailedException](err); err != nil && !twice {
-							w.t.Error(err)
-						}
-					})
-				}
-				all.Wait()
+				w.write(ctx, db, writes, puts)
 				del := &sqs.DeleteMessageBatchInput{QueueUrl: &w.dlq}
 				for i, m := range out.Messages {
 					del.Entries = append(del.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})

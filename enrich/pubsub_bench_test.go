@@ -3,7 +3,6 @@ package enrich_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awsdynamodb"
@@ -87,22 +85,7 @@ func (w *world) barePubSub(subscriptions *pubsub.SubscriptionAdminClient, db *dy
 				left -= len(out.GetReceivedMessages())
 				writes, puts := take(&ready.writes, 2), take(&ready.puts, len(out.GetReceivedMessages()))
 				mu.Unlock()
-				for _, in := range writes {
-					if _, err := db.BatchWriteItem(ctx, in); err != nil {
-						w.t.Error(err)
-					}
-				}
-				var all sync.WaitGroup
-				for _, in := range puts {
-					all.Go(func() {
-						// What the store had to try again is on the tape twice.
-						_, err := db.PutItem(ctx, in)
-						if _, twice := errors.AsType[*types.ConditionalCheckFailedException](err); err != nil && !twice {
-							w.t.Error(err)
-						}
-					})
-				}
-				all.Wait()
+				w.write(ctx, db, writes, puts)
 				ack := &pubsubpb.AcknowledgeRequest{Subscription: deadSubscription}
 				for _, m := range out.GetReceivedMessages() {
 					ack.AckIds = append(ack.AckIds, m.GetAckId())

@@ -1,6 +1,8 @@
 package redrive
 
 import (
+	"context"
+	"fmt"
 	"iter"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -45,6 +47,30 @@ func each[T any](list []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, v := range list {
 			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+// candidates yields the named records, or those that the index lists where none
+// is named.
+func (c *Controller) candidates(ctx context.Context, named []string, filter dlqbridge.Filter) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, id := range named {
+			if !yield(id, nil) {
+				return
+			}
+		}
+		if len(named) > 0 {
+			return
+		}
+		for l, err := range c.o.Index.List(ctx, filter) {
+			if err != nil {
+				yield("", fmt.Errorf("list records: %w", err))
+				return
+			}
+			if !yield(l.Control.ID, nil) {
 				return
 			}
 		}

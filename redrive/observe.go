@@ -44,25 +44,7 @@ func (c *Controller) Observe(ctx context.Context, r ObserveRequest) (Observed, e
 	if r.Route != "" {
 		filter.Routes = []string{r.Route}
 	}
-	ids := func(yield func(string, error) bool) {
-		for _, id := range r.IDs {
-			if !yield(id, nil) {
-				return
-			}
-		}
-		if len(r.IDs) > 0 {
-			return
-		}
-		for l, err := range c.o.Index.List(ctx, filter) {
-			if err != nil {
-				yield("", fmt.Errorf("list records: %w", err))
-				return
-			}
-			if !yield(l.Control.ID, nil) {
-				return
-			}
-		}
-	}
+	ids := c.candidates(ctx, r.IDs, filter)
 	for chunk, err := range chunks(ids, readChunk) {
 		if err != nil {
 			return o.seen, err

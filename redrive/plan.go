@@ -200,25 +200,7 @@ func (c *Controller) survey(ctx context.Context, r Request, only string) (*surve
 	if r.Route != "" {
 		filter.Routes = []string{r.Route}
 	}
-	candidates := func(yield func(string, error) bool) {
-		for _, id := range r.IDs {
-			if !yield(id, nil) {
-				return
-			}
-		}
-		if len(r.IDs) > 0 {
-			return
-		}
-		for l, err := range c.o.Index.List(ctx, filter) {
-			if err != nil {
-				yield("", fmt.Errorf("list records: %w", err))
-				return
-			}
-			if !yield(l.Control.ID, nil) {
-				return
-			}
-		}
-	}
+	candidates := c.candidates(ctx, r.IDs, filter)
 	look := func(ctx context.Context, ids []string) (looked, error) { return c.look(ctx, r, filter, s.now, ids) }
 	for seen, err := range ahead(ctx, chunks(candidates, readChunk), chunksAtOnce, look) {
 		if err != nil {

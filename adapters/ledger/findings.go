@@ -89,10 +89,7 @@ func silence(now time.Time, detail string) dlqbridge.Finding {
 // nothing was found that ends it, and only somebody who looked at the outside
 // world then or later can.
 func (r rows) judge(s StepRow, now time.Time) (dlqbridge.Finding, bool) {
-	f := dlqbridge.Finding{Store: StoreName, Step: s.StepID, Run: s.RunID, AsOf: r.lastSign(s, now)}
-	if f.Step == dlqbridge.AllSteps {
-		f.Step = `"*"` // a step that happens to be called so speaks for itself alone
-	}
+	f := dlqbridge.Finding{Store: StoreName, Step: dlqbridge.NamedStep(s.StepID), Run: s.RunID, AsOf: r.lastSign(s, now)}
 	if s.Class == EffectFree && s.Unreadable == "" {
 		return f, false
 	}

@@ -202,15 +202,12 @@ func (s *Store) testify(q dlqbridge.Question, rows []row) dlqbridge.Testimony {
 // judge says what one row proves.
 func (s *Store) judge(q dlqbridge.Question, r row) dlqbridge.Finding {
 	f := dlqbridge.Finding{
-		Store: s.o.Name, Step: r.step, Run: r.run, State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound,
+		Store: s.o.Name, Step: dlqbridge.NamedStep(r.step), Run: r.run, State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound,
 		AsOf: awsread.LastSign(q, r.started, r.updated), Detail: "status " + dlqbridge.CutText(r.status, 64),
 	}
-	switch {
-	case s.o.Fields.Step == "" || f.Step == "":
+	if s.o.Fields.Step == "" || f.Step == "" {
 		// A row about no step in particular may be about any.
 		f.Step = dlqbridge.AllSteps
-	case f.Step == dlqbridge.AllSteps:
-		f.Step = `"*"` // a step that happens to be called so speaks for itself alone
 	}
 	switch {
 	case slices.Contains(s.o.Confirmed, r.status) && s.o.ConfirmedNeedsReceipt && r.receipt == "":
