@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,12 +148,12 @@ func TestUnstoredLetterIsBackedOff(t *testing.T) {
 		w.send(append([]message{task("bad", "")}, tasks(20)...)...)
 		w.die()
 		p := w.ports()
-		key := ""
+		var key atomic.Value // several savers ask at once
 		p.controls = refusing{w.store, dlqbridge.ErrInvalid, func(c dlqbridge.Control) bool {
 			if c.ID == recordOf("bad") {
-				key = c.Newest
+				key.Store(c.Newest)
 			}
-			return c.Newest == key
+			return c.Newest == key.Load()
 		}}
 		seen := &watch{}
 		o := w.options(p)
