@@ -15,14 +15,16 @@ var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadd
 // digest hashes fields with their lengths before them: no two different lists
 // of fields hash alike, whatever separators they contain.
 func digest(fields ...string) []byte {
-	h := sha256.New()
-	var n [8]byte
+	size := 0
 	for _, f := range fields {
-		binary.BigEndian.PutUint64(n[:], uint64(len(f)))
-		h.Write(n[:])
-		h.Write([]byte(f))
+		size += 8 + len(f)
 	}
-	return h.Sum(nil)
+	text := make([]byte, 0, size)
+	for _, f := range fields {
+		text = append(binary.BigEndian.AppendUint64(text, uint64(len(f))), f...)
+	}
+	sum := sha256.Sum256(text)
+	return sum[:]
 }
 
 // Identity says what a record's id was made from.

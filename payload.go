@@ -86,7 +86,13 @@ func (p Payload) Size() int {
 // group key, without our own mark, so that a letter that comes back after a
 // redrive hashes like the one that was sent.
 func (p Payload) Hash() string {
-	sum := sha256.Sum256(p.Without(MarkName).Without(MarkToName).Encode())
+	if _, marked := p.Attribute(MarkName); marked {
+		p = p.Without(MarkName)
+	}
+	if _, marked := p.Attribute(MarkToName); marked {
+		p = p.Without(MarkToName)
+	}
+	sum := sha256.Sum256(p.Encode())
 	return hex.EncodeToString(sum[:])
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -112,7 +113,7 @@ func BenchmarkPubSubIntake(b *testing.B) {
 	again := 0
 	for b.Loop() {
 		w := newWorld(b, "")
-		ready := &tape{Client: dynamodb.NewFromConfig(w.AWSConfig())}
+		ready := &tape{Client: dynamodb.NewFromConfig(w.overSocket())}
 		store, err := awsdynamodb.New(awsdynamodb.Options{Client: ready, Records: "records", Payloads: "payloads"})
 		must(b, err)
 		w.store = store
@@ -126,6 +127,7 @@ func BenchmarkPubSubIntake(b *testing.B) {
 		in, err := enrich.NewIntake(o)
 		must(b, err)
 		ctx, stop := context.WithCancel(b.Context())
+		runtime.GC()
 		began, used := time.Now(), cpu()
 		done := make(chan error)
 		go func() { done <- in.Run(ctx) }()
@@ -139,7 +141,8 @@ func BenchmarkPubSubIntake(b *testing.B) {
 
 		w = newWorld(b, "")
 		subscriptions := w.onPubSub(n)
-		db := dynamodb.NewFromConfig(w.AWSConfig())
+		db := dynamodb.NewFromConfig(w.overSocket())
+		runtime.GC()
 		began, used = time.Now(), cpu()
 		last := w.barePubSub(subscriptions, db, ready, n)
 		bare, bareCPU = bare+last.Sub(began), bareCPU+cpu()-used

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -73,10 +74,15 @@ func itemSize(it item) int {
 	return n
 }
 
+// scratch are the buffers of compact: evidence is bounded, so they stay small.
+var scratch = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
 // compact is v as one line of JSON without needless escapes.
 func compact(v any) (string, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	b, _ := scratch.Get().(*bytes.Buffer)
+	defer scratch.Put(b)
+	b.Reset()
+	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		return "", err
