@@ -118,7 +118,7 @@ func (in *Intake) Run(ctx context.Context) error {
 
 // UntilEmpty takes letters in until every place is empty: three empty polls of
 // one second in a row, and the provider's counters at zero; without counters,
-// twenty empty polls. It also ends when
+// eleven seconds of silence besides. It also ends when
 // only letters are left that cannot be stored (Counts.Unstored). When ctx ends
 // it stops like Run, with the error of ctx. Counts are of this call, also with
 // an error.

@@ -20,10 +20,10 @@ const (
 	// EmptyPolls in a row and counters at zero mean an empty place: one empty
 	// answer proves nothing, since a poll may ask some servers only.
 	emptyPolls = 3
-	// SilentPolls is the same for a place without counters: with two pollers
-	// some ten seconds, the shortest time in which a letter that somebody else
-	// let go of comes again (Pub/Sub's default acknowledgement deadline).
-	silentPolls = 20
+	// SilentFor is how long a place without counters must moreover have been
+	// silent: over ten seconds, the shortest time in which a letter that somebody
+	// else let go of comes again (Pub/Sub's default acknowledgement deadline).
+	silentFor = 11 * time.Second
 	// DepthEvery is how often an idle service reads the counters.
 	depthEvery = time.Minute
 	// ReceiveGrace is how long a stop waits for a receive that is under way:
@@ -48,6 +48,7 @@ type reading struct {
 
 	mu       sync.Mutex
 	empties  int       // empty receives in a row, over all pollers
+	heard    time.Time // when letters were last in hand; at first, the begin
 	busy     int       // pollers with letters in hand
 	stored   bool      // some write was accepted in this run
 	refusals int       // letters refused in a row since the last one accepted
@@ -60,7 +61,7 @@ type reading struct {
 func newReading(in *Intake, p Place, once bool) *reading {
 	route := p.Enricher.Route().Name
 	return &reading{
-		in: in, enricher: p.Enricher, letters: p.Letters, route: route, once: once,
+		in: in, enricher: p.Enricher, letters: p.Letters, route: route, once: once, heard: in.o.Now(),
 		log: in.o.Log.With(slog.String("route", route), slog.String("queue", p.Letters.Place())),
 	}
 }
@@ -156,8 +157,10 @@ func (r *reading) got(n int) {
 }
 
 func (r *reading) finished() {
+	now := r.in.o.Now()
 	r.mu.Lock()
 	r.busy--
+	r.heard = now
 	r.mu.Unlock()
 }
 
@@ -208,10 +211,6 @@ func (r *reading) over(depth dlqbridge.Depth, cause error) bool {
 	if !r.once || cause != nil {
 		return false
 	}
-	silent := emptyPolls
-	if depth.Unknown {
-		silent = silentPolls
-	}
 	hidden := int64(r.unstored.hidden(r.in.o.Now()))
 	left := depth.Visible + depth.Delayed
 	// On a FIFO place a hidden letter blocks the rest of its group, which the
@@ -222,7 +221,10 @@ func (r *reading) over(depth dlqbridge.Depth, cause error) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.busy > 0 || r.empties < silent { // somebody got letters meanwhile
+	if r.busy > 0 || r.empties < emptyPolls { // somebody got letters meanwhile
+		return false
+	}
+	if depth.Unknown && r.in.o.Now().Sub(r.heard) < silentFor {
 		return false
 	}
 	r.done = true

@@ -56,7 +56,7 @@ func getSubscription(ctx context.Context, o Options, name string) (*pubsubpb.Sub
 // Place implements dlqbridge.DeadLetters: the subscription's full name.
 func (d *DeadLetters) Place() string { return d.name }
 
-// Receive implements dlqbridge.DeadLetters. It waits at least a second, and
+// Receive implements dlqbridge.DeadLetters. It waits at least minPull, and
 // whatever more is asked for. A pull that failed for now is tried again; one
 // whose answer was lost is the caller's to repeat (ErrUnclear).
 func (d *DeadLetters) Receive(ctx context.Context, limit int, wait time.Duration) ([]dlqbridge.Letter, error) {

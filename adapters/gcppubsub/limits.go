@@ -60,8 +60,10 @@ const (
 	// Ordering keys are published side by side, so that one whose request hangs
 	// does not keep the others waiting; maxKeys at a time.
 	maxKeys = 16
-	// A pull that waits less than minPull asks for nothing.
-	minPull = time.Second
+	// MinPull is the shortest that a pull waits. Its deadline covers the way of
+	// the answer too: ten messages of 10 MB need some seconds, and what has not
+	// arrived by then is lost until its acknowledgement deadline has passed.
+	minPull = 5 * time.Second
 	// More than an ack id takes in a request besides itself is ackOverhead.
 	ackOverhead = 8
 )

@@ -22,7 +22,7 @@ func (s *session) intake() *cobra.Command {
 		Short: "Turn the letters of dead-letter queues and subscriptions into records",
 		Long: `Takes letters in until every dead-letter place is empty: three empty polls of one
 second in a row, and a queue's own counters at zero. Pub/Sub has no counters: there
-it takes twenty empty polls, over all pollers of the route. A letter is deleted
+it takes eleven seconds of silence. A letter is deleted
 only when its payload and its record are durable; it can be stopped at any moment.
 
 It ends with exit code 3 when only letters are left that cannot be stored; they
