@@ -43,6 +43,8 @@ type Job struct {
 	Step              int     `json:"step,omitempty"`
 	PauseAtRecurrence float64 `json:"pauseAtRecurrence,omitempty"`
 	PauseAtFailure    float64 `json:"pauseAtFailure,omitempty"`
+	// Approval is the second person's, where the job's plan has one.
+	Approval *Approval `json:"approval,omitempty"`
 	// Doing says what a running job is at, for the person who watches.
 	Doing   string    `json:"doing,omitempty"`
 	Created time.Time `json:"created"`
@@ -80,6 +82,15 @@ func (j *Job) Note(at time.Time, by, what string) {
 		trail = slices.Delete(trail, MaxTrail/2, MaxTrail/2+over)
 	}
 	j.Trail = trail
+}
+
+// Approval is a second person's word for a plan, which its hash names: for
+// exactly those members at exactly those versions.
+type Approval struct {
+	Plan   string    `json:"plan"`
+	By     Actor     `json:"by"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
 }
 
 // Member is one record of a job's frozen selection.

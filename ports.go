@@ -206,6 +206,14 @@ type Jobs interface {
 	Members(ctx context.Context, job string, from int) iter.Seq2[Member, error]
 }
 
+// Approvals keeps what second people said about plans.
+type Approvals interface {
+	// AddApproval keeps one; none is ever changed or removed.
+	AddApproval(ctx context.Context, a Approval) error
+	// ListApprovals returns those of a plan, the oldest first, by a consistent read.
+	ListApprovals(ctx context.Context, plan string) ([]Approval, error)
+}
+
 // Holds keeps the stop signs.
 type Holds interface {
 	AddHold(ctx context.Context, h Hold) error

@@ -256,6 +256,8 @@ type Note struct {
 	Owner string `json:"owner,omitempty"`
 	// Approval: the note is one of the approvals of a send.
 	Approval bool `json:"approval,omitempty"`
+	// Second is another person's approval of the plan that the send belongs to.
+	Second *Approval `json:"second,omitempty"`
 }
 
 // Bounds of what people write, in bytes.

@@ -156,6 +156,9 @@ func (f *facts) person(verb dlqbridge.Verb, n *dlqbridge.Note) {
 	if n.Approval && n.Actor.Authenticated && !slices.Contains(f.approvers, n.Actor.Name) {
 		f.approvers = append(f.approvers, n.Actor.Name)
 	}
+	if s := n.Second; s != nil && s.By.Authenticated && !slices.Contains(f.approvers, s.By.Name) {
+		f.approvers = append(f.approvers, s.By.Name)
+	}
 }
 
 // differ says whether arrivals differ where they must not: in task type or

@@ -255,6 +255,9 @@ func Show(c dlqbridge.Case) Document {
 		if n.Approval {
 			d.Approvals = append(d.Approvals, DocumentApproval{By: n.Actor.String(), Authenticated: n.Actor.Authenticated, At: at(n.At), Reason: orNull(n.Reason)})
 		}
+		if s := n.Second; s != nil {
+			d.Approvals = append(d.Approvals, DocumentApproval{By: s.By.String(), Authenticated: s.By.Authenticated, At: at(s.At), Reason: orNull(s.Reason)})
+		}
 	}
 	for _, s := range c.Sends {
 		d.Redrives = append(d.Redrives, DocumentRedrive{

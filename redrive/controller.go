@@ -42,6 +42,8 @@ type Options struct {
 	Jobs     dlqbridge.Jobs
 	Holds    dlqbridge.Holds
 	Gate     dlqbridge.Gate
+	// Approvals keeps approvals of plans; nil has none, and takes none.
+	Approvals dlqbridge.Approvals
 	// Payloads reads payloads in batches; nil reads them one by one from Cases.
 	Payloads dlqbridge.PayloadReader
 	// Counted reads histories in batches; nil reads them one by one from Cases.
@@ -75,6 +77,9 @@ type Options struct {
 	Rate        dlqbridge.Rate
 	Burst       int
 	MaxInFlight int
+	// SecondPersonFrom is from how many records on a run needs a plan that a
+	// second person approved; 0 is never.
+	SecondPersonFrom int
 	// Canary is the sizes of the first steps; empty is none. A step pauses its
 	// job when at least that share of it came back, or could not be sent.
 	Canary                            []int

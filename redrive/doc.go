@@ -33,8 +33,8 @@
 // over from one that died, settle.go says how a doubt ends, expire.go closes
 // work that lost its sense, pace.go says when a message may go, lineup.go keeps
 // groups in order, moves.go has the moves as pure functions, document.go makes
-// a plan a file that others can read and run, and ahead.go reads several chunks
-// of records at once.
+// a plan a file that others can read and run, approve.go has the second person
+// who agrees to it, and ahead.go reads several chunks of records at once.
 //
 // A new kind of action is a decision that [MayAuthorize] lets through and a
 // message that the gate makes.

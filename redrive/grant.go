@@ -17,10 +17,14 @@ func noteFor(c dlqbridge.Control, r Request, now time.Time) dlqbridge.Note {
 	if r.Fix != nil {
 		fix = r.Fix.String()
 	}
+	parts := []string{"authorize", c.ID, strconv.Itoa(c.Version), r.Actor.String(), r.Actor.Note, r.Reason, fix, dlqbridge.FormatTime(now)}
+	if r.second != nil {
+		parts = append(parts, r.second.Plan, r.second.By.String(), dlqbridge.FormatTime(r.second.At))
+	}
 	return dlqbridge.Note{
-		Name: dlqbridge.Fingerprint("authorize", c.ID, strconv.Itoa(c.Version), r.Actor.String(), r.Actor.Note, r.Reason, fix, dlqbridge.FormatTime(now)),
+		Name: dlqbridge.Fingerprint(parts...),
 		At:   now, Actor: r.Actor, Verb: dlqbridge.VerbAuthorize,
-		Reason: dlqbridge.CutText(r.Reason, dlqbridge.MaxReason), Fix: r.Fix, Approval: !r.Policy,
+		Reason: dlqbridge.CutText(r.Reason, dlqbridge.MaxReason), Fix: r.Fix, Approval: !r.Policy, Second: r.second,
 	}
 }
 

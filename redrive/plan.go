@@ -36,8 +36,13 @@ type Request struct {
 	// Plan is a plan made before, which is run as it stands: it says what is
 	// selected, with which fix and under which pace. Nil plans now.
 	Plan *Plan
+	// ForApproval also selects what needs a second person: the plan then runs
+	// only when one has approved it. Only for plans.
+	ForApproval bool
 
 	canary []int
+	// second is who else stands behind the run.
+	second *dlqbridge.Approval
 }
 
 // Plan is a frozen selection with everything left out and why. Its JSON form
@@ -50,6 +55,8 @@ type Plan struct {
 	// Fix is what its authorisations will stand on; Policy: nobody's.
 	Fix    *dlqbridge.Fix `json:"fix"`
 	Policy bool           `json:"policy,omitempty"`
+	// ForApproval: it selects what needs a second person, so one must approve it.
+	ForApproval bool `json:"forApproval,omitempty"`
 	// Jobs has one entry for each destination.
 	Jobs     []PlannedJob          `json:"jobs"`
 	Selected int                   `json:"selected"`
@@ -86,17 +93,25 @@ type PlannedMember struct {
 	Authorized bool `json:"authorized"`
 	// Resend: its last send is in doubt and safe to repeat under its number.
 	Resend bool `json:"resend,omitempty"`
+	// SecondPerson: two people authorise it, so the plan's approval counts.
+	SecondPerson bool `json:"secondPerson,omitempty"`
 }
 
 // Plan says what Run would do. It changes nothing.
 func (c *Controller) Plan(ctx context.Context, r Request) (Plan, error) {
 	r = c.defaults(r)
+	if r.ForApproval && r.Policy {
+		return Plan{}, fmt.Errorf("plan: %w: policy authorises nothing that needs a second person", dlqbridge.ErrInvalid)
+	}
+	if r.ForApproval {
+		r.Actor, r.second = whoRuns, &dlqbridge.Approval{By: whoApproves}
+	}
 	p, err := c.survey(ctx, r, "")
 	if err != nil {
 		return Plan{}, err
 	}
 	plan := Plan{
-		Format: PlanFormat, Environment: c.o.Environment, Cause: r.Cause, Fix: r.Fix, Policy: r.Policy,
+		Format: PlanFormat, Environment: c.o.Environment, Cause: r.Cause, Fix: r.Fix, Policy: r.Policy, ForApproval: r.ForApproval,
 		Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight, Canary: append([]int{}, r.canary...),
 		Jobs: []PlannedJob{}, Excluded: p.excluded,
 	}
@@ -436,6 +451,7 @@ func (c *Controller) planned(s *survey, t *target, ctl dlqbridge.Control, j Judg
 		}
 		return nil
 	}
+	m.SecondPerson = NeedsSecondPerson(j.Policy)
 	return MayAuthorize(ctl, j, Asking{Actor: r.Actor, Policy: r.Policy, Now: s.now})
 }
 

@@ -21,11 +21,21 @@ func (c *Controller) Run(ctx context.Context, r Request) (Result, error) {
 			return Result{}, err
 		}
 		r = r.follow(*r.Plan)
+		second, err := c.second(ctx, *r.Plan, r.Actor)
+		if err != nil {
+			return Result{}, err
+		}
+		r.second = second
 	}
 	r = c.defaults(r)
 	s, err := c.survey(ctx, r, "")
 	if err != nil {
 		return Result{}, err
+	}
+	if r.Plan == nil {
+		if err := c.mayGoAlone(s); err != nil {
+			return Result{}, err
+		}
 	}
 	res := Result{Jobs: []string{}, Excluded: []dlqbridge.Exclusion{}, Outcomes: map[dlqbridge.SendOutcome]int{}}
 	res.Excluded = append(res.Excluded, s.excluded...)
@@ -61,6 +71,11 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 			if err != nil {
 				return nil, err
 			}
+			if r.Plan == nil {
+				if err := c.mayGoAlone(s); err != nil {
+					return nil, err
+				}
+			}
 			t.members, t.excluded = nil, fresh(s.excluded, res.Excluded)
 			for _, again := range s.targets {
 				t.members, t.excluded = again.members, append(t.excluded, again.excluded...)
@@ -77,9 +92,12 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 			ID: id, Version: 1, State: dlqbridge.JobRunning, Cause: r.Cause, Destination: t.urn, Route: t.route,
 			Fix: r.Fix, By: r.Actor, Why: r.Reason, Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight,
 			Canary: r.canary, PauseAtRecurrence: c.o.PauseAtRecurrence, PauseAtFailure: c.o.PauseAtFailure,
-			Created: now, Selected: len(members),
+			Created: now, Selected: len(members), Approval: r.second,
 		}
 		job.Note(now, r.Actor.String(), fmt.Sprintf("started with %d records: %s", len(members), r.Reason))
+		if s := r.second; s != nil {
+			job.Note(s.At, s.By.String(), fmt.Sprintf("approved plan %s: %s", s.Plan, s.Reason))
+		}
 		// Crash in the middle of it: the job item is written last, so there is no
 		// job, and its members stay authorised for the next run.
 		if err := c.again(ctx, func() error { return c.o.Jobs.CreateJob(ctx, job, members) }); err != nil {
@@ -209,6 +227,9 @@ func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor
 	}
 	if job.State == dlqbridge.JobDone || job.State == dlqbridge.JobCancelled {
 		return res, fmt.Errorf("job %s is %s: %w: what is left needs a new run", id, job.State, dlqbridge.ErrInvalid)
+	}
+	if job.Lapsed && (job.Approval != nil || c.wantsSecond(job.Selected)) {
+		return res, &SecondPersonError{Why: "it paused by itself, so its authorisations lapsed and the second person's approval with them: what is left needs another plan"}
 	}
 	t := &target{urn: job.Destination, route: job.Route, routes: map[string]bool{}}
 	if job.Route != "" {

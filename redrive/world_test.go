@@ -31,6 +31,7 @@ type world struct {
 	jobs     map[string]dlqbridge.Job
 	members  map[string][]dlqbridge.Member
 	holds    []dlqbridge.Hold
+	approved []dlqbridge.Approval
 	queues   map[string]*queue
 	routes   map[string]redrive.Route
 	// knows is what the stores say of a record, beyond "nothing happened".
@@ -525,6 +526,29 @@ func (p *process) ListHolds(context.Context) (h []dlqbridge.Hold, err error) {
 	return h, err
 }
 
+func (p *process) AddApproval(_ context.Context, a dlqbridge.Approval) error {
+	return p.call("approve", func() error {
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		p.w.approved = append(p.w.approved, a)
+		return nil
+	})
+}
+
+func (p *process) ListApprovals(_ context.Context, plan string) (out []dlqbridge.Approval, err error) {
+	err = p.call("approvals", func() error {
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		for _, a := range p.w.approved {
+			if a.Plan == plan {
+				out = append(out, a)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
 func (p *process) Look(_ context.Context, ids []string, job string) (v dlqbridge.View, err error) {
 	err = p.call("look", func() error {
 		v.Controls = p.w.read(ids)
@@ -569,6 +593,9 @@ func (w *world) judge(a redrive.Ask) redrive.Judgement {
 		}
 		if a.Note.Approval && a.Note.Actor.Authenticated {
 			approvers = append(approvers, a.Note.Actor.Name)
+		}
+		if s := a.Note.Second; s != nil && s.By.Authenticated {
+			approvers = append(approvers, s.By.Name)
 		}
 	}
 	effect := k.effect
@@ -748,7 +775,7 @@ func (w *world) start(t testing.TB, change func(*process, *redrive.Options)) (*p
 	t.Helper()
 	p := &process{w: w}
 	o := redrive.Options{
-		Index: p, Controls: p, Cases: p, Evidence: p, Leases: p, Jobs: p, Holds: p, Gate: p, Payloads: p, Counted: p, Judge: p,
+		Index: p, Controls: p, Cases: p, Evidence: p, Leases: p, Jobs: p, Holds: p, Gate: p, Approvals: p, Payloads: p, Counted: p, Judge: p,
 		Destination: func(_ context.Context, _, urn string) (dlqbridge.Destination, error) {
 			q, ok := w.queues[urn]
 			if !ok {

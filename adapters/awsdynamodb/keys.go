@@ -81,6 +81,12 @@ func chunkKey(id, arrival string, chunk int) key {
 	return key{payloadPK(id), fmt.Sprintf("%s#%04d", keyPart(arrival), chunk)}
 }
 
+func approvalKey(a dlqbridge.Approval) key {
+	return key{approvalPK(a.Plan), keyTime(a.At) + "#" + keyPart(a.By.String())}
+}
+
+func approvalPK(plan string) string { return "A#" + keyPart(plan) }
+
 var holdsKey = key{"HOLDS", "holds"}
 
 // Partitions that list something.

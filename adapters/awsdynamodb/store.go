@@ -136,6 +136,7 @@ var (
 	_ dlqbridge.Leases         = (*Store)(nil)
 	_ dlqbridge.Jobs           = (*Store)(nil)
 	_ dlqbridge.Holds          = (*Store)(nil)
+	_ dlqbridge.Approvals      = (*Store)(nil)
 	_ dlqbridge.Gate           = (*Store)(nil)
 )
 

@@ -294,7 +294,10 @@ type record struct {
 		Outcome string
 		Marked  bool
 	}
-	Approvals []struct{ By string }
+	Approvals []struct {
+		By     string
+		Reason *string
+	}
 	Payload   struct{ ExpiresAt *string }
 	RecheckAt *string
 	Conflict  bool

@@ -11,6 +11,7 @@ import (
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
+	"github.com/dlqbridge/dlqbridge/redrive"
 )
 
 // usageError is a wrong command line: exit code 2.
@@ -108,6 +109,12 @@ func describe(err error) (f failure, exit int) {
 	}
 	if _, ok := errors.AsType[*dlqbridge.LeaseHeldError](err); ok {
 		f.Code, f.Hint = "lease_held", "wait, or stop that job with `dlqbridge redrive pause`"
+	}
+	if needs, ok := errors.AsType[*redrive.SecondPersonError](err); ok {
+		f.Code, f.Hint = "needs_second_person", "another authenticated person approves the plan: dlqbridge redrive approve --plan FILE"
+		if needs.Plan == "" {
+			f.Hint = "dlqbridge redrive plan … -o json > plan.json; another person: dlqbridge redrive approve --plan plan.json; then: dlqbridge redrive run --plan plan.json"
+		}
 	}
 	if h, ok := errors.AsType[*hintedError](err); ok {
 		f.Hint = h.hint

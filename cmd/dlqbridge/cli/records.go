@@ -63,10 +63,20 @@ type entry struct {
 	Owner     *string             `json:"owner"`
 	Findings  []dlqbridge.Finding `json:"findings,omitempty"`
 	Approval  bool                `json:"approval,omitempty"`
-	Arrival   *string             `json:"arrival"`
-	Context   *string             `json:"context"`
-	Job       *string             `json:"job"`
-	N         int                 `json:"n,omitempty"`
+	// Second is who else agreed, by approving the plan.
+	Second  *secondDoc `json:"second,omitempty"`
+	Arrival *string    `json:"arrival"`
+	Context *string    `json:"context"`
+	Job     *string    `json:"job"`
+	N       int        `json:"n,omitempty"`
+}
+
+// secondDoc is a second person's approval of the plan that a send belonged to.
+type secondDoc struct {
+	By     string  `json:"by"`
+	At     string  `json:"at"`
+	Plan   string  `json:"plan"`
+	Reason *string `json:"reason"`
 }
 
 func history(c dlqbridge.Case) []entry {
@@ -80,6 +90,9 @@ func history(c dlqbridge.Case) []entry {
 			n := c.Notes[j]
 			e.Reason, e.Evidence, e.ActorNote = orNull(n.Reason), orNull(n.Evidence), orNull(n.Actor.Note)
 			e.Fix, e.Cause, e.Owner, e.Findings, e.Approval = n.Fix, orNull(string(n.Cause)), orNull(n.Owner), n.Findings, n.Approval
+			if a := n.Second; a != nil {
+				e.Second = &secondDoc{a.By.String(), dlqbridge.FormatTime(a.At), a.Plan, orNull(a.Reason)}
+			}
 		}
 		out[i] = e
 	}
@@ -136,6 +149,9 @@ func (e entry) lines() []string {
 	}
 	if e.Approval && e.From != nil && string(e.To) == *e.From { // it moved nothing yet
 		out = append(out, "the first of two approvals")
+	}
+	if e.Second != nil {
+		out = append(out, fmt.Sprintf("second person: %s approved plan %s", e.Second.By, e.Second.Plan))
 	}
 	if e.Job != nil {
 		out = append(out, fmt.Sprintf("job %s, redrive %d", *e.Job, e.N))

@@ -28,7 +28,7 @@ What may not be sent is listed with its reason and left as it is.`,
 		RunE: group,
 		Args: cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(s.redrivePlan(), s.redriveRun(), s.redriveStatus(), s.redriveList(), s.redriveObserve(),
+	cmd.AddCommand(s.redrivePlan(), s.redriveApprove(), s.redriveRun(), s.redriveStatus(), s.redriveList(), s.redriveObserve(),
 		s.redriveControl("pause"), s.redriveControl("continue"), s.redriveControl("cancel"))
 	return cmd
 }
@@ -39,8 +39,10 @@ type selection struct {
 	records                                                []string
 	max                                                    int
 	policy                                                 bool
-	// plan is a file with a plan made before; only run takes one.
-	plan string
+	// plan is a file with a plan made before; only run takes one. forApproval is
+	// for plans alone.
+	plan        string
+	forApproval bool
 	// pace overrides the configuration, by path.
 	rate, burst, inFlight, canary, observe string
 }
@@ -83,7 +85,7 @@ func (f *selection) request(running bool) (redrive.Request, error) {
 		return f.planned()
 	}
 	r := redrive.Request{
-		Route: f.route, Signature: f.signature, Tenant: f.tenant, TaskType: f.taskType, IDs: f.records, Max: f.max, Reason: f.reason, Policy: f.policy,
+		Route: f.route, Signature: f.signature, Tenant: f.tenant, TaskType: f.taskType, IDs: f.records, Max: f.max, Reason: f.reason, Policy: f.policy, ForApproval: f.forApproval,
 	}
 	if f.cause == "" {
 		return r, usagef("a job sends records of one cause; known are "+join(dlqbridge.Causes()), "--cause is missing")
@@ -97,6 +99,9 @@ func (f *selection) request(running bool) (redrive.Request, error) {
 	}
 	if f.policy && f.fix != "" {
 		return r, usagef("a fix is a person's word: leave out one of them", "--policy and --fix contradict each other")
+	}
+	if f.policy && f.forApproval {
+		return r, usagef("policy authorises nothing that needs a second person", "--policy and --for-approval contradict each other")
 	}
 	if f.max < 0 {
 		return r, usagef("0 is all", "--max cannot be negative")
@@ -131,8 +136,12 @@ func (s *session) redrivePlan() *cobra.Command {
 other record of the cause with its reason. It reads stores and queues and changes
 nothing. The hash names the selection: equal plans hash equally. With -o json the
 plan is a document that ` + "`redrive run --plan`" + ` runs as it stands: what changed
-since is refused record by record, a changed file or one made elsewhere as a whole.`,
+since is refused record by record, a changed file or one made elsewhere as a whole.
+
+With --for-approval it also selects what two people must authorise; the plan then
+runs only after ` + "`redrive approve`" + ` by somebody else than its runner.`,
 		Example: `  dlqbridge redrive plan --cause timeout
+  dlqbridge redrive plan --cause critical --fix data:INC-31 --for-approval -o json > plan.json
   dlqbridge redrive plan --cause permission --fix credential:key-7 --route orders -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -148,6 +157,7 @@ since is refused record by record, a changed file or one made elsewhere as a who
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().BoolVar(&f.forApproval, "for-approval", false, "also select what needs a second person, who then approves the plan")
 	return cmd
 }
 
@@ -183,6 +193,8 @@ func printPlan(out *screen.Screen, p redrive.Plan) {
 				by = "sent again under its number (in doubt)"
 			case m.Authorized:
 				by = "already"
+			case m.SecondPerson:
+				by = "by its run, with a second person"
 			}
 			table.Row("  "+m.ID, string(m.Action), by)
 		}
@@ -191,6 +203,9 @@ func printPlan(out *screen.Screen, p redrive.Plan) {
 	printExcluded(out, p.Excluded, p.Fix != nil)
 	printEstimate(out, p)
 	out.Printf("hash %s\n", p.Hash)
+	if p.ForApproval && p.Selected > 0 {
+		out.Printf("it runs once another authenticated person approved it: dlqbridge redrive approve --plan FILE (write it with -o json)\n")
+	}
 }
 
 func printExcluded(out *screen.Screen, excluded []dlqbridge.Exclusion, fixed bool) {
@@ -234,7 +249,7 @@ func nextStep(reason dlqbridge.ExcludeReason, id string, fixed bool) string {
 	case dlqbridge.ExcludeNeedsCompensation:
 		return "undo the effect (dlqbridge triage compensated " + id + ") or finish the work by hand (dlqbridge triage complete-manually " + id + ")"
 	case dlqbridge.ExcludeNeedsSecondPerson:
-		return "another authenticated person says dlqbridge triage authorize " + id
+		return "two authenticated people say dlqbridge triage authorize " + id + ", or one approves a plan (redrive plan --for-approval) and the other runs it"
 	case dlqbridge.ExcludeExpired:
 		return "it lost its sense: dlqbridge triage cancel-expired " + id
 	case dlqbridge.ExcludeBudgetExhausted:
@@ -296,7 +311,7 @@ running meanwhile, or nothing can come back.`,
   dlqbridge redrive run --cause timeout --fix deploy:1.4.2 --reason "fixed" --max 5 --wait
   dlqbridge redrive run --cause timeout --policy      # only what policy may do alone
   dlqbridge redrive plan --cause timeout --fix deploy:1.4.2 -o json > plan.json
-  dlqbridge redrive run --plan plan.json --reason "read and agreed"`,
+  dlqbridge redrive run --plan plan.json --reason "read and agreed"   # after redrive approve, where a second person is needed`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dryRun && f.plan != "" { // the file is the dry run's result

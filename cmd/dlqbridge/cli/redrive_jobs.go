@@ -132,7 +132,10 @@ type jobDoc struct {
 	Canary   []int                         `json:"canary"`
 	Step     int                           `json:"step"`
 	Doing    *string                       `json:"doing"`
-	Trail    []eventDoc                    `json:"trail"`
+	// ApprovedBy is the second person's name, Plan the hash that they approved.
+	ApprovedBy *string    `json:"approvedBy"`
+	Plan       *string    `json:"plan"`
+	Trail      []eventDoc `json:"trail"`
 }
 
 // eventDoc is one entry of a job's audit trail.
@@ -147,7 +150,12 @@ func jobDocument(j dlqbridge.Job) jobDoc {
 	for _, e := range j.Trail {
 		trail = append(trail, eventDoc{dlqbridge.FormatTime(e.At), e.By, e.What})
 	}
+	var by, plan *string
+	if a := j.Approval; a != nil {
+		by, plan = orNull(a.By.String()), orNull(a.Plan)
+	}
 	return jobDoc{
+		ApprovedBy: by, Plan: plan,
 		ID: j.ID, State: j.State, Reason: orNull(j.Reason), Cause: j.Cause, Destination: j.Destination, Route: orNull(j.Route), Fix: j.Fix,
 		By: j.By.String(), Why: j.Why, Rate: j.Rate.String(), Burst: j.Burst, MaxInFlight: j.MaxInFlight, Created: dlqbridge.FormatTime(j.Created),
 		Ended: at(j.Ended), Selected: j.Selected, Sent: j.Sent, InDoubt: j.InDoubt, Excluded: j.Excluded,
@@ -238,6 +246,9 @@ func (s *session) showJob(ctx context.Context, c *redrive.Controller, j dlqbridg
 			out.Printf("  counted are the first %d of %d records\n", *d.Counted, d.Selected)
 		}
 		out.Printf("  by %s on %s: %s\n", d.By, d.Created, d.Why)
+		if d.ApprovedBy != nil {
+			out.Printf("  plan %s approved by %s\n", *d.Plan, *d.ApprovedBy)
+		}
 		if d.Fix != nil {
 			out.Printf("  fix %s\n", d.Fix.String())
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
 	"github.com/dlqbridge/dlqbridge/redrive"
@@ -94,6 +96,74 @@ func readPlan(file string) (redrive.Plan, error) {
 		return wrong(err)
 	}
 	return doc.Plan, nil
+}
+
+// approvalDoc is an approval for machines.
+type approvalDoc struct {
+	Plan     string  `json:"plan"`
+	By       string  `json:"by"`
+	At       string  `json:"at"`
+	Until    string  `json:"until"`
+	Reason   *string `json:"reason"`
+	Selected int     `json:"selected"`
+}
+
+func (s *session) redriveApprove() *cobra.Command {
+	var file, reason string
+	cmd := &cobra.Command{
+		Use:   "approve --plan FILE --reason TEXT",
+		Short: "Approve a plan as the second person",
+		Long: `Approves a plan as it stands: its hash is signed with your authenticated cloud
+principal, for exactly its records at exactly their versions. Somebody else then
+runs it with ` + "`redrive run --plan`" + `; their authorisation and your approval are the two
+that records need whose cause asks for a second person, and that any run needs from
+redrive.second_person_from records on. An OS user or --actor counts for nothing.
+
+It sends nothing. What changes after the plan was made is refused by record when it
+runs; the approval lapses after redrive.authorize_ttl. Read the plan first.`,
+		Example: `  dlqbridge redrive plan --cause permission --fix credential:key-7 --for-approval -o json > plan.json
+  dlqbridge redrive approve --plan plan.json --reason "read, all of them are refunds of Monday"   # the second person
+  dlqbridge redrive run --plan plan.json --reason "agreed"                                        # the first`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return usagef("write it with `dlqbridge redrive plan … -o json`", "--plan is missing")
+			}
+			if err := said("--reason", reason, dlqbridge.MaxReason, true, "it stands in the history of every record that is sent"); err != nil {
+				return err
+			}
+			p, err := readPlan(file)
+			if err != nil {
+				return err
+			}
+			_, c, err := s.controller(cmd.Context(), selection{})
+			if err != nil {
+				return err
+			}
+			by, err := s.actor(cmd.Context())
+			if err != nil {
+				return err
+			}
+			a, err := c.Approve(cmd.Context(), p, by, reason)
+			if err != nil {
+				return err
+			}
+			d := approvalDoc{
+				Plan: a.Plan, By: a.By.String(), At: dlqbridge.FormatTime(a.At), Until: dlqbridge.FormatTime(c.ApprovedUntil(a)),
+				Reason: orNull(a.Reason), Selected: p.Selected,
+			}
+			return s.print(d, func(out *screen.Screen) {
+				for _, j := range p.Jobs {
+					out.Printf("%s to %s\n", plural(len(j.Members), "record"), j.Destination)
+				}
+				out.Printf("plan %s approved by %s until %s\n", d.Plan, d.By, d.Until)
+				out.Printf("somebody else runs it: dlqbridge redrive run --plan %s --reason …\n", file)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&file, "plan", "", "the plan, a file of `redrive plan -o json` (required)")
+	cmd.Flags().StringVar(&reason, "reason", "", "why you agree (required)")
+	return cmd
 }
 
 func printEstimate(out *screen.Screen, p redrive.Plan) {

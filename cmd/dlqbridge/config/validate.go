@@ -30,6 +30,7 @@ const (
 	maxSkew     = 10 * time.Minute
 	maxInFlight = 100_000
 	maxBurst    = 10_000
+	maxSelected = 10_000_000
 	maxSpan     = 10 * 365 * day
 )
 
@@ -211,6 +212,7 @@ func validateRedrive(d *decoder, r Redrive) {
 	d.span("redrive.authorize_ttl", r.AuthorizeTTL, time.Minute, 30*day)
 	d.number("redrive.max_in_flight", r.MaxInFlight, 1, maxInFlight)
 	d.number("redrive.burst", r.Burst, 0, maxBurst)
+	d.number("redrive.second_person_from", r.SecondPersonFrom, 0, maxSelected)
 	if r.SendDeadline >= r.Lease {
 		d.reportAt("redrive.send_deadline", fmt.Sprintf("%s is not shorter than the lease (%s)", r.SendDeadline, r.Lease), "a send must end inside its lease, or another job could send the same at once")
 	}

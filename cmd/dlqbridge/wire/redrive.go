@@ -18,7 +18,7 @@ import (
 func (b *Bridge) Controller() *redrive.Controller {
 	c := b.Config.Redrive
 	return redrive.New(redrive.Options{
-		Index: b.Store, Controls: b.Store, Cases: b.Store, Evidence: b.Store, Leases: b.Store, Jobs: b.Store, Holds: b.Store, Gate: b.Store,
+		Index: b.Store, Controls: b.Store, Cases: b.Store, Evidence: b.Store, Leases: b.Store, Jobs: b.Store, Holds: b.Store, Gate: b.Store, Approvals: b.Store,
 		Payloads: b.Store, Counted: b.Store, Judge: judge{b},
 		Destination: b.openDestination, Route: b.redriveRoute,
 		Probe:       b.probe,
@@ -26,7 +26,8 @@ func (b *Bridge) Controller() *redrive.Controller {
 		Now:         b.Now, Log: b.Log, Holder: b.holder, Progress: b.progress,
 		Lease: time.Duration(c.Lease), SendDeadline: time.Duration(c.SendDeadline), AuthorizeTTL: time.Duration(c.AuthorizeTTL), Skew: time.Duration(b.Config.Skew),
 		Rate: dlqbridge.Rate(c.Rate), Burst: c.Burst, MaxInFlight: c.MaxInFlight,
-		Canary: c.Canary, PauseAtRecurrence: c.PauseAtRecurrence, PauseAtFailure: c.PauseAtFailure,
+		SecondPersonFrom: c.SecondPersonFrom,
+		Canary:           c.Canary, PauseAtRecurrence: c.PauseAtRecurrence, PauseAtFailure: c.PauseAtFailure,
 	})
 }
 
