@@ -133,9 +133,10 @@ type Filter struct {
 	TaskType string
 	// Signature uses its own index.
 	Signature string
-	// Overdue: the triage deadline has passed. NearDeadline: the task's own
-	// deadline is nearer than this.
+	// Overdue: the triage deadline has passed, and none of Mutes keeps the record
+	// quiet. NearDeadline: the task's own deadline is nearer than this.
 	Overdue      bool
+	Mutes        []Mute
 	NearDeadline time.Duration
 	// Now is the time that Overdue and NearDeadline are judged at.
 	Now   time.Time
@@ -162,13 +163,18 @@ func (f Filter) Matches(c Control) bool {
 			return false
 		}
 	}
-	if f.Overdue && (c.TriageBy.IsZero() || c.TriageBy.After(f.Now)) {
+	if f.Overdue && !overdue(c, f.Mutes, f.Now) {
 		return false
 	}
 	if f.NearDeadline > 0 && (c.Deadline.IsZero() || c.Deadline.Sub(f.Now) > f.NearDeadline) {
 		return false
 	}
 	return true
+}
+
+func overdue(c Control, mutes []Mute, now time.Time) bool {
+	_, muted := Muted(mutes, c, now)
+	return !muted && !c.TriageBy.IsZero() && !c.TriageBy.After(now)
 }
 
 func oneOf[T comparable](wanted []T, have T) bool {
@@ -221,6 +227,15 @@ type Holds interface {
 	RemoveHold(ctx context.Context, id string) error
 	// ListHolds returns all holds, those past their Until too.
 	ListHolds(ctx context.Context) ([]Hold, error)
+}
+
+// Mutes keeps the groups that are to be quiet for a while.
+type Mutes interface {
+	AddMute(ctx context.Context, m Mute) error
+	// RemoveMute: ErrNotFound if there is no such mute.
+	RemoveMute(ctx context.Context, id string) error
+	// ListMutes returns all mutes; those that ended lately too.
+	ListMutes(ctx context.Context) ([]Mute, error)
 }
 
 // Gate reads what decides whether a batch may go, in one consistent look.

@@ -18,6 +18,7 @@ type Around struct {
 	// Destination is where the record would be sent, Holds all that there are.
 	Destination string
 	Holds       []dlqbridge.Hold
+	Mutes       []dlqbridge.Mute
 }
 
 // standing says where the record is on its way: sent and not settled, sent once
@@ -30,7 +31,16 @@ func standing(c dlqbridge.Case, a Around) []string {
 	case k.Claim != nil:
 		return sentLines(c, a)
 	}
-	return lastLines(c)
+	return append(lastLines(c), muteLines(k, a)...)
+}
+
+// muteLines say until when the record is quiet.
+func muteLines(k dlqbridge.Control, a Around) []string {
+	m, ok := dlqbridge.Muted(a.Mutes, k, a.Now)
+	if !ok {
+		return nil
+	}
+	return []string{fmt.Sprintf("Its group is muted until %s by %s (%s), so it is not overdue until then: %s.", dlqbridge.FormatTime(m.Until), m.By, m.ID, m.Reason)}
 }
 
 func closedLines(c dlqbridge.Case) []string {

@@ -43,7 +43,7 @@ func (s *Store) look(ctx context.Context, ids []string, job string) (dlqbridge.V
 	maps.Copy(found, last)
 
 	v := dlqbridge.View{Controls: make(map[string]dlqbridge.Control, len(ids))}
-	if v.Holds, err = decodeHolds(found[holdsKey]); err != nil {
+	if v.Holds, err = s.holds().decode(found[holdsKey]); err != nil {
 		return dlqbridge.View{}, err
 	}
 	if job != "" {

@@ -171,3 +171,33 @@ func TestTheGateSeesEverythingInOneCall(t *testing.T) {
 		t.Errorf("got %+v, %v", view, err)
 	}
 }
+
+func TestMutesStandUntilLongAfterTheirEnd(t *testing.T) {
+	b := open(t)
+	mute := func(id string, until time.Time) dlqbridge.Mute {
+		return dlqbridge.Mute{ID: id, Signature: "sg_1", Reason: "known", By: dlqbridge.Actor{Name: "me"}, At: start, Until: until}
+	}
+	first := mute("m1", start.Add(time.Hour))
+	must(t, b.AddMute(t.Context(), first), b.AddMute(t.Context(), mute("m2", start.Add(24*time.Hour))))
+	b.cloud.Clock().Advance(30 * 24 * time.Hour)
+	must(t, b.AddMute(t.Context(), mute("m3", b.at().Add(time.Hour))))
+	mutes, err := b.ListMutes(t.Context())
+	must(t, err)
+	if len(mutes) != 3 {
+		t.Fatalf("%d mutes of 3 stand", len(mutes))
+	}
+	diff(t, "as it was added", mutes[0], first)
+	b.cloud.Clock().Advance(2 * time.Hour) // m1 ended more than 30 days ago
+	must(t, b.AddMute(t.Context(), mute("m4", b.at().Add(time.Hour))), b.RemoveMute(t.Context(), "m2"))
+	if mutes, err = b.ListMutes(t.Context()); err != nil || len(mutes) != 2 || mutes[0].ID != "m3" {
+		t.Errorf("got %+v, %v", mutes, err)
+	}
+	if err := b.RemoveMute(t.Context(), "m2"); !errors.Is(err, dlqbridge.ErrNotFound) {
+		t.Errorf("got %v, want ErrNotFound", err)
+	}
+	for _, m := range []dlqbridge.Mute{{ID: "m5", Signature: "sg_1"}, {ID: "m6", Until: start}, {Signature: "sg_1", Until: start}} {
+		if err := b.AddMute(t.Context(), m); !errors.Is(err, dlqbridge.ErrInvalid) {
+			t.Errorf("%+v: got %v, want ErrInvalid", m, err)
+		}
+	}
+}

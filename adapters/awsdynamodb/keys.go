@@ -87,7 +87,10 @@ func approvalKey(a dlqbridge.Approval) key {
 
 func approvalPK(plan string) string { return "A#" + keyPart(plan) }
 
-var holdsKey = key{"HOLDS", "holds"}
+var (
+	holdsKey = key{"HOLDS", "holds"}
+	mutesKey = key{"MUTES", "mutes"}
+)
 
 // Partitions that list something.
 const (

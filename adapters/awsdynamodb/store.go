@@ -137,6 +137,7 @@ var (
 	_ dlqbridge.Jobs           = (*Store)(nil)
 	_ dlqbridge.Holds          = (*Store)(nil)
 	_ dlqbridge.Approvals      = (*Store)(nil)
+	_ dlqbridge.Mutes          = (*Store)(nil)
 	_ dlqbridge.Gate           = (*Store)(nil)
 )
 

@@ -267,10 +267,20 @@ type groupDoc struct {
 	Deadline    *string `json:"deadline"`
 	Recurrences int     `json:"recurrences"`
 	Example     string  `json:"example"`
+	// Muted counts the records that a mute keeps quiet, MutedUntil is when the
+	// first of them is not any more.
+	Muted      int     `json:"muted"`
+	MutedUntil *string `json:"mutedUntil"`
 }
 
-func (g *groupDoc) add(c dlqbridge.Control) {
+func (g *groupDoc) add(c dlqbridge.Control, f dlqbridge.Filter) {
 	g.Count++
+	if until := mutedUntil(c, f); until != nil {
+		g.Muted++
+		if g.MutedUntil == nil || *until < *g.MutedUntil {
+			g.MutedUntil = until
+		}
+	}
 	g.Effects[c.Effect]++
 	g.Actions[c.Action]++
 	g.Statuses[c.Status]++
@@ -314,6 +324,9 @@ but a group may hold records of different risk: the columns count them.`,
 			if err := s.listRoutes(cmd.Context(), b.Store, filter); err != nil {
 				return err
 			}
+			if err := quiet(cmd.Context(), b.Store, &filter); err != nil {
+				return err
+			}
 			type key struct {
 				signature string
 				cause     dlqbridge.Cause
@@ -335,7 +348,7 @@ but a group may hold records of different risk: the columns count them.`,
 					byKey[k] = g
 					groups = append(groups, g)
 				}
-				g.add(l.Control)
+				g.add(l.Control, filter)
 			}
 			slices.SortStableFunc(groups, func(a, b *groupDoc) int { return b.Count - a.Count })
 			return s.print(map[string]any{"groups": groups}, func(out *screen.Screen) { printGroups(out, groups, s.p.Now()) })
@@ -350,7 +363,7 @@ func printGroups(out *screen.Screen, groups []*groupDoc, now time.Time) {
 		out.Printf("no records\n")
 		return
 	}
-	table := out.NewTable("SIGNATURE", "CAUSE", "RECORDS", "EFFECT UNKNOWN", "CONFIRMED", "NONE", "TENANTS", "CAME BACK", "FIRST", "LAST", "DUE", "TASK TYPES", "EXAMPLE")
+	table := out.NewTable("SIGNATURE", "CAUSE", "RECORDS", "EFFECT UNKNOWN", "CONFIRMED", "NONE", "TENANTS", "CAME BACK", "FIRST", "LAST", "DUE", "MUTED", "TASK TYPES", "EXAMPLE")
 	for _, g := range groups {
 		types := make([]string, 0, len(g.TaskTypes))
 		for t := range g.TaskTypes {
@@ -361,8 +374,12 @@ func printGroups(out *screen.Screen, groups []*groupDoc, now time.Time) {
 		if g.Deadline != nil {
 			due = *g.Deadline
 		}
+		muted := "-"
+		if g.MutedUntil != nil {
+			muted = fmt.Sprintf("%d until %s", g.Muted, *g.MutedUntil)
+		}
 		table.Row(dash(g.Signature), string(g.Cause), itoa(g.Count), itoa(g.Effects[dlqbridge.EffectUnknown]), itoa(g.Effects[dlqbridge.EffectConfirmed]),
-			itoa(g.Effects[dlqbridge.EffectNone]), itoa(len(g.Tenants)), itoa(g.Recurrences), ageOf(g.FirstSeen, now), ageOf(g.LastSeen, now), dash(due), dash(strings.Join(types, ",")), g.Example)
+			itoa(g.Effects[dlqbridge.EffectNone]), itoa(len(g.Tenants)), itoa(g.Recurrences), ageOf(g.FirstSeen, now), ageOf(g.LastSeen, now), dash(due), muted, dash(strings.Join(types, ",")), g.Example)
 	}
 	table.Flush()
 }

@@ -28,13 +28,15 @@ type listItem struct {
 	Redrives   int                `json:"redrives"`
 	Conflict   bool               `json:"conflict"`
 	Late       bool               `json:"late"`
+	// MutedUntil is set while a mute keeps its group quiet.
+	MutedUntil *string `json:"mutedUntil"`
 }
 
-func item(c dlqbridge.Control) listItem {
+func item(c dlqbridge.Control, f dlqbridge.Filter) listItem {
 	return listItem{
 		ListItem: enrich.List(c), Version: c.Version, Uncovered: c.Uncovered, RepeatSafe: c.RepeatSafe, Why: c.Why,
 		TaskType: orNull(c.TaskType), Source: c.Source, Identity: c.Identity, Previous: orNull(c.Previous),
-		TriageBy: at(c.TriageBy), LostAt: at(c.LostAt), Arrivals: c.Arrivals, Redrives: c.Redrives, Conflict: c.Conflict, Late: c.Late,
+		TriageBy: at(c.TriageBy), LostAt: at(c.LostAt), Arrivals: c.Arrivals, Redrives: c.Redrives, Conflict: c.Conflict, Late: c.Late, MutedUntil: mutedUntil(c, f),
 	}
 }
 
@@ -68,7 +70,7 @@ func (f *listFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.taskType, "task-type", "", "only this type of task")
 	flags.StringVar(&f.effect, "effect", "", "only this effect: none_confirmed, confirmed or unknown")
 	flags.StringVar(&f.owner, "owner", "", "only what this owner has")
-	flags.BoolVar(&f.overdue, "overdue", false, "only records past their triage deadline")
+	flags.BoolVar(&f.overdue, "overdue", false, "only records past their triage deadline, and not muted")
 	flags.StringVar(&f.nearDeadline, "near-deadline", "", "only tasks whose own deadline is nearer than this, such as 2h")
 	flags.BoolVar(&f.all, "all", false, "closed records too (reads the whole table; order by id)")
 }
@@ -128,6 +130,9 @@ it is {"records":[…],"next":"…"}; pass next to --after to go on.`,
 				return err
 			}
 			if err := s.listRoutes(cmd.Context(), b.Store, filter); err != nil {
+				return err
+			}
+			if err := quiet(cmd.Context(), b.Store, &filter); err != nil {
 				return err
 			}
 			if s.json() {
@@ -196,7 +201,7 @@ func (s *session) listJSON(ctx context.Context, index dlqbridge.WorkIndex, f dlq
 		return err
 	}
 	next, err := listed(ctx, index, f, limit, func(c dlqbridge.Control) error {
-		text, err := screen.CompactJSON(item(c))
+		text, err := screen.CompactJSON(item(c, f))
 		if err != nil {
 			return err
 		}
@@ -242,7 +247,11 @@ func (s *session) listText(ctx context.Context, index dlqbridge.WorkIndex, f dlq
 	now, n := s.p.Now(), 0
 	next, err := listed(ctx, index, f, limit, func(c dlqbridge.Control) error {
 		n++
-		table.Row(c.ID, statusCell(c.Status), string(c.Cause), effectCell(c.Effect), string(c.Action), c.Route,
+		status := statusCell(c.Status)
+		if mutedUntil(c, f) != nil {
+			status.Text += " (muted)"
+		}
+		table.Row(c.ID, status, string(c.Cause), effectCell(c.Effect), string(c.Action), c.Route,
 			dash(c.TaskID), dash(c.Tenant), dash(c.Owner), age(c.FirstSeen, now), deadlineCell(c.Deadline, now))
 		return s.stdout.err
 	})

@@ -148,7 +148,7 @@ lead to another decision, and which moves are possible now.`,
 	}
 }
 
-// around finds what an explanation needs besides the record: holds, and how
+// around finds what an explanation needs besides the record: holds, mutes, and how
 // long an outcome is waited for. Without the latter it is said as not known.
 func (s *session) around(ctx context.Context, k dlqbridge.Control) (enrich.Around, error) {
 	a := enrich.Around{Now: s.p.Now()}
@@ -161,6 +161,9 @@ func (s *session) around(ctx context.Context, k dlqbridge.Control) (enrich.Aroun
 	}
 	if a.Holds, err = b.Store.ListHolds(ctx); err != nil {
 		return a, fmt.Errorf("list holds: %w", err)
+	}
+	if a.Mutes, err = b.Store.ListMutes(ctx); err != nil {
+		return a, err
 	}
 	c := b.Controller()
 	a.Destination = c.SendsTo(k)

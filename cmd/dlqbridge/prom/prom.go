@@ -43,6 +43,7 @@ type Metrics struct {
 	oldest     *prometheus.GaugeVec // route
 	near       *prometheus.GaugeVec
 	overdue    *prometheus.GaugeVec
+	muted      *prometheus.GaugeVec
 	owners     *prometheus.GaugeVec // owner, state
 	known      []string             // owners with a label of their own
 	surveyed   prometheus.Gauge
@@ -120,8 +121,9 @@ func New(o Options) *Metrics {
 	m.effects = gauge("records_open_effect", "Open records by what is known about their effect, as last surveyed.", "route", "effect")
 	m.oldest = gauge("oldest_open_record_age_seconds", "Age of the oldest open record, as last surveyed.", "route")
 	m.near = gauge("records_near_deadline", "Open records whose task is due within an hour, as last surveyed.", "route")
-	m.overdue = gauge("records_triage_overdue", "Open records past their triage deadline, as last surveyed.", "route")
-	m.owners = gauge("records_owner", "Open records by owner, as last surveyed: all, and those past their triage deadline.", "owner", "state")
+	m.overdue = gauge("records_triage_overdue", "Open records past their triage deadline and not muted, as last surveyed.", "route")
+	m.muted = gauge("records_muted", "Open records that a mute keeps quiet, as last surveyed.", "route")
+	m.owners = gauge("records_owner", "Open records by owner, as last surveyed: all, and those past their triage deadline and not muted.", "owner", "state")
 	m.surveyed = gauge("survey_timestamp_seconds", "When open records were surveyed last.").WithLabelValues()
 	m.signatures = gauge("signatures_open", "Different signatures among open records, as last surveyed.").WithLabelValues()
 	m.largest = gauge("largest_signature_records", "Open records of the largest group of one signature, as last surveyed.").WithLabelValues()
@@ -163,7 +165,7 @@ func (m *Metrics) initialise() {
 			m.calls.WithLabelValues(s, r)
 		}
 	}
-	m.Survey(NewSurvey(m.routes), time.Time{})
+	m.Survey(NewSurvey(m.routes, nil), time.Time{})
 }
 
 // Handler serves /metrics.
@@ -246,15 +248,17 @@ type Survey struct {
 	oldest  map[string]time.Time
 	near    map[string]float64
 	overdue map[string]float64
+	mutes   []dlqbridge.Mute
+	muted   map[string]float64
 	owners  map[[2]string]float64
 	groups  map[string]int
 	types   map[[2]string]float64
 }
 
-// NewSurvey starts a survey.
-func NewSurvey(routes []string) *Survey {
+// NewSurvey starts a survey. What mutes keep quiet is not overdue.
+func NewSurvey(routes []string, mutes []dlqbridge.Mute) *Survey {
 	return &Survey{
-		routes: routes, open: map[[3]string]float64{}, effects: map[[2]string]float64{}, oldest: map[string]time.Time{},
+		routes: routes, mutes: mutes, muted: map[string]float64{}, open: map[[3]string]float64{}, effects: map[[2]string]float64{}, oldest: map[string]time.Time{},
 		near: map[string]float64{}, overdue: map[string]float64{}, owners: map[[2]string]float64{}, groups: map[string]int{}, types: map[[2]string]float64{},
 	}
 }
@@ -278,7 +282,9 @@ func (s *Survey) Add(c dlqbridge.Control, now time.Time) {
 	}
 	owner := cmp.Or(c.Owner, ownerNobody)
 	s.owners[[2]string{owner, "open"}]++
-	if !c.TriageBy.IsZero() && now.After(c.TriageBy) {
+	if _, quiet := dlqbridge.Muted(s.mutes, c, now); quiet {
+		s.muted[c.Route]++
+	} else if !c.TriageBy.IsZero() && now.After(c.TriageBy) {
 		s.overdue[c.Route]++
 		s.owners[[2]string{owner, "overdue"}]++
 	}
@@ -304,6 +310,7 @@ func (m *Metrics) Survey(s *Survey, now time.Time) {
 		m.oldest.WithLabelValues(route).Set(age)
 		m.near.WithLabelValues(route).Set(s.near[route])
 		m.overdue.WithLabelValues(route).Set(s.overdue[route])
+		m.muted.WithLabelValues(route).Set(s.muted[route])
 	}
 	byOwner := map[[2]string]float64{}
 	for k, n := range s.owners {

@@ -302,7 +302,11 @@ func (s *Server) survey(ctx context.Context) error {
 	for i, r := range b.Config.Routes {
 		names[i] = r.Name
 	}
-	found := prom.NewSurvey(names)
+	mutes, err := b.Store.ListMutes(ctx)
+	if err != nil {
+		return err
+	}
+	found := prom.NewSurvey(names, mutes)
 	now := b.Now()
 	var mu sync.Mutex
 	var errs []error

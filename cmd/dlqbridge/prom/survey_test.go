@@ -1,0 +1,36 @@
+package prom_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/prom"
+)
+
+// What is muted counts as open and as muted, and as overdue for nobody.
+func TestMutedRecordsAreNotOverdue(t *testing.T) {
+	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	m := prom.New(prom.Options{Routes: []string{"orders"}, Owners: []string{"ops"}, Version: "test"})
+	s := prom.NewSurvey([]string{"orders"}, []dlqbridge.Mute{{Signature: "sg_known", Until: now.Add(time.Hour)}})
+	for _, signature := range []string{"sg_known", "sg_known", "sg_new"} {
+		s.Add(dlqbridge.Control{
+			Route: "orders", Signature: signature, Owner: "ops", Status: dlqbridge.StatusClassified, Cause: dlqbridge.CauseTimeout,
+			FirstSeen: now.Add(-time.Hour), TriageBy: now.Add(-time.Minute),
+		}, now)
+	}
+	m.Survey(s, now)
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	for _, want := range []string{
+		`dlqbridge_records_triage_overdue{route="orders"} 1`, `dlqbridge_records_muted{route="orders"} 2`,
+		`dlqbridge_records_owner{owner="ops",state="open"} 3`, `dlqbridge_records_owner{owner="ops",state="overdue"} 1`,
+	} {
+		if !strings.Contains(w.Body.String(), want+"\n") {
+			t.Errorf("%s is not in\n%s", want, w.Body)
+		}
+	}
+}
