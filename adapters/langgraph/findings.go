@@ -129,7 +129,7 @@ func latest(a, b time.Time) time.Time {
 // judge says what one node's pending writes prove.
 func (s *Store) judge(q dlqbridge.Question, thread string, t task) dlqbridge.Finding {
 	f := dlqbridge.Finding{
-		Store: s.o.Name, Step: t.step(), Run: run(thread), State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound,
+		Store: s.o.Name, Step: dlqbridge.NamedStep(t.step()), Run: run(thread), State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound,
 		// Writes have no time. They came after their checkpoint, and before the
 		// letter that tells of the run's end.
 		AsOf: latest(awsread.LastSign(q), past(timeOf(t.after.id), q.Now)),

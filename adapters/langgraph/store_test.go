@@ -213,6 +213,47 @@ func TestWhatCheckpointsProve(t *testing.T) {
 	}
 }
 
+// A clock that ran ahead when the checkpoint was made gives it no time, and a
+// doubt about its nodes speaks for when the task was last worked on.
+func TestACheckpointFromTheFuture(t *testing.T) {
+	const ahead = "1f9ed765-b70b-6b87-8001-a1b2c3d4e5f6"
+	str := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	got := newWorld(
+		t,
+		item{"PK": str("CHECKPOINT_t-7"), "SK": str("#" + ahead), "ref_loc": str("DYNAMODB"), "ref_key": str("CHUNK_x")},
+		item{"PK": str("CHUNK_x"), "SK": str("CHUNK")},
+		item{"PK": str("WRITES_t-7##" + ahead), "SK": str(task1 + "#-1"), "channel": str("__error__"), "task_path": str("~__pregel_pull, mail")},
+	).ask(t, nil, question)
+	if got.Checkpoint == nil || !got.Checkpoint.At.IsZero() || !got.Findings[0].AsOf.Equal(worked) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A node, and a task, that happen to be called * speak for themselves alone.
+func TestANodeNamedStarSpeaksForItselfAlone(t *testing.T) {
+	str := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	writes := str("WRITES_t-7##" + second)
+	items := append(
+		fixtures(t, "base"),
+		item{"PK": writes, "SK": str(task1 + "#0"), "channel": str("done"), "task_path": str("~__pregel_pull, *")},
+		item{"PK": writes, "SK": str("*#0"), "channel": str("done")},
+	)
+	got := newWorld(t, items...).ask(t, nil, question)
+	var steps []string
+	for _, f := range got.Findings {
+		if f.State != dlqbridge.EffectUnknown {
+			steps = append(steps, f.Step)
+		}
+	}
+	if diff := cmp.Diff([]string{second + "#*", second + "#*#" + task1}, steps); diff != "" {
+		t.Error(diff)
+	}
+	doubt := dlqbridge.Finding{Store: "ledger", Step: "0003#charge", Run: "t-7", State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound, AsOf: worked}
+	if folded := fold(got, doubt); folded.State != dlqbridge.EffectUnknown {
+		t.Errorf("folds to %s", folded.State)
+	}
+}
+
 // A checkpoint of a graph does not cover a step that a ledger names, even where
 // both call the run alike: their steps are words of two languages.
 func TestACheckpointCoversNoStepOfAnotherStore(t *testing.T) {

@@ -263,6 +263,23 @@ func TestWhatRecordsProve(t *testing.T) {
 			effect: "unknown",
 		},
 		{
+			name: "a key expression that breaks on this message", body: `{"order_id": {"a": 1}}`,
+			change: func(o *powertools.Options) { o.EventKeyJMESPath = "powertools_json(body).order_id.abs(@)" },
+			want:   dlqbridge.Testimony{Findings: whole("unknown", "nothing_found", now, nil, "no key: EventKeyJMESPath does not work on this message")},
+			effect: "unknown",
+		},
+		{
+			name: "a key that is not valid text", items: []item{fixture(t, "python_completed")}, body: "{\"order_id\": \"a\xffb\"}",
+			want:   dlqbridge.Testimony{Findings: whole("unknown", "nothing_found", now, nil, "no key: the selected value is not valid text")},
+			effect: "unknown",
+		},
+		{
+			name: "a validation expression that breaks on this message", items: []item{fixture(t, "python_completed")},
+			change: func(o *powertools.Options) { o.PayloadValidationJMESPath = "abs(body)" },
+			want:   dlqbridge.Testimony{Findings: whole("unknown", "nothing_found", now, nil, "no validation hash: PayloadValidationJMESPath does not work on this message")},
+			effect: "unknown",
+		},
+		{
 			name: "a body that is no JSON", change: func(o *powertools.Options) { o.Input = powertools.InputBody }, body: `order 7`,
 			want: dlqbridge.Testimony{Findings: whole("unknown", "nothing_found", now, nil, "no key: the body is not JSON")}, effect: "unknown",
 		},

@@ -97,7 +97,7 @@ func (s *Store) findings(q dlqbridge.Question, arn string, all []*visit, whole b
 // judge says what one visit proves.
 func (s *Store) judge(q dlqbridge.Question, arn string, v *visit, whole bool) dlqbridge.Finding {
 	f := dlqbridge.Finding{
-		Store: s.o.Name, Step: v.step(), Run: arn, State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound,
+		Store: s.o.Name, Step: dlqbridge.NamedStep(v.step()), Run: arn, State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound,
 		AsOf: awsread.LastSign(q, v.last),
 	}
 	tries := ""

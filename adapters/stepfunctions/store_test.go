@@ -256,6 +256,75 @@ func TestWhatHistoriesProve(t *testing.T) {
 	}
 }
 
+// Each kind of call says the same by the same kind of event, whatever its events
+// are called.
+func TestEachKindOfCall(t *testing.T) {
+	for _, tc := range []struct {
+		events []string
+		state  dlqbridge.Effect
+		detail string
+	}{
+		{[]string{"TaskScheduled", "TaskFailed"}, "unknown", "failed: E"},
+		{[]string{"TaskScheduled", "TaskSubmitted"}, "unknown", "begun, no end"},
+		{[]string{"TaskScheduled", "TaskStartFailed"}, "none_confirmed", "could not be started: E"},
+		{[]string{"TaskScheduled", "TaskSubmitFailed"}, "none_confirmed", "could not be started: E"},
+		{[]string{"TaskScheduled", "TaskStarted", "TaskTimedOut"}, "unknown", "failed: E"},
+		{[]string{"ActivityScheduled", "ActivityStarted"}, "unknown", "begun, no end"},
+		{[]string{"ActivityScheduled", "ActivityStarted", "ActivityFailed"}, "unknown", "failed: E"},
+		{[]string{"ActivityScheduled", "ActivityTimedOut"}, "unknown", "failed: E"},
+		{[]string{"ActivityScheduleFailed"}, "none_confirmed", "could not be started: E"},
+		{[]string{"LambdaFunctionScheduled", "LambdaFunctionStarted", "LambdaFunctionFailed"}, "unknown", "failed: E"},
+		{[]string{"LambdaFunctionScheduled", "LambdaFunctionStarted", "LambdaFunctionSucceeded"}, "confirmed", "succeeded"},
+		{[]string{"LambdaFunctionScheduled", "LambdaFunctionTimedOut"}, "unknown", "failed: E"},
+		{[]string{"LambdaFunctionScheduled", "LambdaFunctionStartFailed"}, "none_confirmed", "could not be started: E"},
+		{[]string{"LambdaFunctionScheduleFailed"}, "none_confirmed", "could not be started: E"},
+		{[]string{"MapRunStarted", "MapRunSucceeded"}, "confirmed", "succeeded"},
+		{[]string{"MapRunStarted", "MapRunFailed"}, "unknown", "failed: E"},
+		{[]string{"MapRunStarted", "MapRunAborted"}, "unknown", "failed: no error named"},
+		{[]string{"MapRunRedriven"}, "unknown", "begun, no end"},
+		// An attempt that has no end when the next one is made never gets one.
+		{[]string{"TaskScheduled", "TaskStarted", "TaskScheduled", "TaskStartFailed"}, "unknown", "failed: E (attempt 2)"},
+	} {
+		events := []json.RawMessage{
+			json.RawMessage(`{"timestamp":1796126401,"type":"ExecutionStarted","id":1,"previousEventId":0}`),
+			json.RawMessage(`{"timestamp":1796126402,"type":"TaskStateEntered","id":2,"previousEventId":0,"stateEnteredEventDetails":{"name":"Charge"}}`),
+		}
+		for _, kind := range append(tc.events, "ExecutionFailed") {
+			n := len(events) + 1
+			details := strings.ToLower(kind[:1]) + kind[1:] + "EventDetails"
+			events = append(events, json.RawMessage(fmt.Sprintf(`{"timestamp":%d,"type":%q,"id":%d,"previousEventId":%d,%q:{"error":"E","cause":"C"}}`, 1796126400+n, kind, n, n-1, details)))
+		}
+		f := &fake{execution: execution{executions(t)["failed_call"].Describe, events}, perPage: 100}
+		got := ask(t, stepfunctions.Options{Client: f.client(), Execution: perTask}, dlqbridge.Question{TaskID: "t-7"})
+		if len(got.Findings) != 2 || got.Findings[0].State != tc.state || got.Findings[0].Detail != tc.detail {
+			t.Errorf("%v: %+v", tc.events, got.Findings)
+		}
+		if effect := fold(got); effect != tc.state {
+			t.Errorf("%v: folds to %s", tc.events, effect)
+		}
+	}
+}
+
+// A state that happens to be called * speaks for itself alone, whether it was
+// begun or not.
+func TestAStateNamedStarSpeaksForItselfAlone(t *testing.T) {
+	for name, want := range map[string]dlqbridge.Effect{"scheduled_only": dlqbridge.EffectNone, "succeeded": dlqbridge.EffectConfirmed} {
+		e := executions(t)[name]
+		for i, raw := range e.Events {
+			e.Events[i] = json.RawMessage(strings.ReplaceAll(string(raw), `"Charge"`, `"*"`))
+		}
+		got := ask(t, stepfunctions.Options{Client: (&fake{execution: e, perPage: 100}).client(), Execution: perTask}, dlqbridge.Question{TaskID: "t-7"})
+		if got.Findings[0].Step != "00002#*" || got.Findings[0].State != want {
+			t.Errorf("%s: %+v", name, got.Findings[0])
+		}
+		doubt := dlqbridge.Finding{Store: "ledger", Step: "0003#charge", State: dlqbridge.EffectUnknown, Proof: dlqbridge.ProofNothingFound, AsOf: event(2)}
+		got.Findings = append(got.Findings, doubt)
+		if effect := fold(got); effect != dlqbridge.EffectUnknown {
+			t.Errorf("%s: folds to %s", name, effect)
+		}
+	}
+}
+
 // One execution of several says nothing about the others.
 func TestTheExecutionOfOneRunSpeaksForThatRunOnly(t *testing.T) {
 	f := &fake{execution: executions(t)["scheduled_only"], perPage: 100}

@@ -1,16 +1,14 @@
 package tablestore
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/awserr/awsread"
 )
 
 // DefaultMaxRun is how long after its last sign of life a row that says running
@@ -19,9 +17,10 @@ import (
 const DefaultMaxRun = 15 * time.Minute
 
 // Querier is what the store needs of a DynamoDB client.
-type Querier interface {
-	Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
-}
+type Querier = awsread.Querier
+
+// Key is one key attribute and its value for a task.
+type Key = awsread.Key
 
 // Options declare a table.
 type Options struct {
@@ -48,16 +47,6 @@ type Options struct {
 	// Parallel and Timeout are as in awsread.Asking; 0 means its defaults.
 	Parallel int
 	Timeout  time.Duration
-}
-
-// Key is one key attribute and its value for a task.
-type Key struct {
-	Attribute string
-	// Value is a template with {taskId}, {runId}, {idempotencyKey} and {tenant}.
-	// A task that lacks one of them has no row that could be found.
-	Value string
-	// Number: the attribute is a number (N), not a string (S).
-	Number bool
 }
 
 // Fields are selectors; Status is required, the others may be empty.
@@ -87,7 +76,9 @@ type None struct {
 	Settled time.Duration
 }
 
-var placeholders = []string{"{taskId}", "{runId}", "{idempotencyKey}", "{tenant}"}
+func (o Options) rows() awsread.Rows {
+	return awsread.Rows{Client: o.Client, Table: o.Table, Hash: o.Hash, Range: o.Range, Max: maxRows, Retry: awsread.TablePolicy(o.Client)}
+}
 
 // check names the option that is missing or wrong.
 func (o Options) check() error {
@@ -105,19 +96,8 @@ func (o Options) check() error {
 	case o.ConfirmedNeedsReceipt && o.Fields.Receipt == "":
 		return errors.New("Fields.Receipt is required with ConfirmedNeedsReceipt")
 	}
-	if err := o.Hash.check("Hash", false); err != nil {
+	if err := o.rows().Check(); err != nil {
 		return err
-	}
-	if o.Range != (Key{}) {
-		if err := o.Range.check("Range", true); err != nil {
-			return err
-		}
-		if o.Range.Attribute == o.Hash.Attribute {
-			return fmt.Errorf("Range.Attribute and Hash.Attribute are both %s", o.Hash.Attribute)
-		}
-	}
-	if !strings.Contains(o.Hash.Value+o.Range.Value, "{") {
-		return fmt.Errorf("Hash.Value %q is the same for each task: put {taskId} or another placeholder in it", o.Hash.Value)
 	}
 	if err := o.None.check(o.Fields); err != nil {
 		return err
@@ -136,28 +116,6 @@ func (o Options) check() error {
 			}
 			seen[status] = list.name
 		}
-	}
-	return nil
-}
-
-func (k Key) check(name string, mayEndOpen bool) error {
-	rest := k.Value
-	for _, p := range placeholders {
-		rest = strings.ReplaceAll(rest, p, "")
-	}
-	switch {
-	case k.Attribute == "":
-		return fmt.Errorf("%s.Attribute is required", name)
-	case k.Value == "":
-		return fmt.Errorf("%s.Value is required", name)
-	case strings.ContainsAny(rest, "{}"):
-		return fmt.Errorf("%s.Value %q: only %s can stand in it", name, k.Value, strings.Join(placeholders, ", "))
-	case strings.HasSuffix(k.Value, "*") && !mayEndOpen:
-		return fmt.Errorf("%s.Value %q: a hash key cannot end in *", name, k.Value)
-	case strings.HasSuffix(k.Value, "}*"):
-		return fmt.Errorf("%s.Value %q: put a separator before *, or task t-1 has the rows of t-10", name, k.Value)
-	case strings.HasSuffix(k.Value, "*") && k.Number:
-		return fmt.Errorf("%s.Value %q: a number cannot end in *", name, k.Value)
 	}
 	return nil
 }

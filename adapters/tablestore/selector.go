@@ -2,17 +2,11 @@ package tablestore
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jmespath-community/go-jmespath/pkg/api"
-
-	"github.com/dlqbridge/dlqbridge"
-	"github.com/dlqbridge/dlqbridge/adapters/awserr/awsread"
 )
 
 // selector finds a value in a row; nil finds nothing.
@@ -87,52 +81,4 @@ func follow(v any, steps []string) any {
 		}
 	}
 	return v
-}
-
-// timeOf reads RFC 3339, or a number of seconds or milliseconds since 1970;
-// anything else is no time.
-func timeOf(v any) time.Time {
-	text := strings.TrimSpace(awsread.Text(v))
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t, err := dlqbridge.ParseTime(text)
-		if err != nil {
-			return time.Time{}
-		}
-		return t
-	}
-	const (
-		year2286     = 1e10 // in seconds; as milliseconds it is April 1970
-		year2286InMs = 1e13
-	)
-	switch {
-	case math.IsNaN(n) || n <= 0 || n >= year2286InMs:
-		return time.Time{}
-	case n < year2286:
-		n *= 1000
-	}
-	return time.UnixMilli(int64(n)).UTC()
-}
-
-// fill puts a task into a template; false if the task lacks what it needs.
-func fill(template string, q dlqbridge.Question) (string, bool) {
-	values := map[string]string{"{taskId}": q.TaskID, "{runId}": q.RunID, "{idempotencyKey}": q.IdempotencyKey, "{tenant}": q.Tenant}
-	var pairs []string
-	for _, p := range placeholders {
-		if strings.Contains(template, p) && values[p] == "" {
-			return "", false
-		}
-		pairs = append(pairs, p, values[p])
-	}
-	return strings.NewReplacer(pairs...).Replace(template), true
-}
-
-var errNumber = errors.New("not a number")
-
-// checkNumber says whether DynamoDB would take a text for a number.
-func checkNumber(text string) error {
-	if _, err := strconv.ParseFloat(text, 64); err != nil || strings.ContainsAny(text, "xXpP_nNiI") {
-		return errNumber
-	}
-	return nil
 }

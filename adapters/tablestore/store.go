@@ -5,15 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/dlqbridge/dlqbridge"
-	"github.com/dlqbridge/dlqbridge/adapters/awserr"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr/awsread"
 )
 
@@ -23,19 +17,12 @@ const (
 	maxText = 1000
 )
 
-// Bounds of DynamoDB's keys, in bytes ("Quotas and limits in Amazon DynamoDB",
-// read 2026-11-30).
-const (
-	maxHashKey  = 2048
-	maxRangeKey = 1024
-)
-
 // Store reads a declared table. It may be used concurrently.
 type Store struct {
 	o                                                                 Options
 	status, receipt, step, run, started, updated, code, message, tool selector
 	asking                                                            awsread.Asking
-	retry                                                             awserr.Policy
+	table                                                             awsread.Rows
 }
 
 var _ dlqbridge.Store = (*Store)(nil)
@@ -47,9 +34,8 @@ func New(o Options) (*Store, error) {
 		return nil, fmt.Errorf("table store %s: %w", o.Name, err)
 	}
 	place := "table " + o.Table
-	s := &Store{o: o, retry: awsread.TablePolicy(o.Client), asking: awsread.Asking{
-		Store: o.Name, Place: place, Needs: "dynamodb:Query on " + place,
-		Refused:  fmt.Sprintf("are Hash (%s) and Range (%s) its keys, and of these types?", o.Hash.Attribute, o.Range.Attribute),
+	s := &Store{o: o, table: o.rows(), asking: awsread.Asking{
+		Store: o.Name, Place: place, Needs: "dynamodb:Query on " + place, Refused: o.rows().Refused(),
 		Parallel: o.Parallel, Timeout: o.Timeout,
 	}}
 	f := o.Fields
@@ -85,72 +71,18 @@ func (s *Store) Ask(ctx context.Context, questions []dlqbridge.Question) []dlqbr
 }
 
 func (s *Store) read(ctx context.Context, q dlqbridge.Question) (dlqbridge.Testimony, error) {
-	in, why := s.query(q)
+	items, why, err := s.table.Read(ctx, q)
+	if err != nil {
+		return dlqbridge.Testimony{}, err
+	}
 	if why != "" {
 		return dlqbridge.Testimony{Findings: []dlqbridge.Finding{s.silence(q, why)}}, nil
 	}
 	var rows []row
-	for {
-		out, err := awsread.Call(ctx, s.retry, func(ctx context.Context) (*dynamodb.QueryOutput, error) { return s.o.Client.Query(ctx, in) })
-		if err != nil {
-			return dlqbridge.Testimony{}, fmt.Errorf("query %s: %w", s.o.Table, err)
-		}
-		for _, it := range out.Items {
-			rows = append(rows, s.decode(it))
-		}
-		if len(rows) > maxRows {
-			return dlqbridge.Testimony{}, awsread.UnavailableError(fmt.Sprintf("the task has more than %d rows", maxRows))
-		}
-		if len(out.LastEvaluatedKey) == 0 {
-			return s.testify(q, rows), nil
-		}
-		in.ExclusiveStartKey = out.LastEvaluatedKey
+	for _, it := range items {
+		rows = append(rows, s.decode(it))
 	}
-}
-
-// query asks for a task's rows, consistently: what was written before the
-// letter died must be seen. A task that lacks a part of the key has no row.
-func (s *Store) query(q dlqbridge.Question) (in *dynamodb.QueryInput, why string) {
-	in = &dynamodb.QueryInput{
-		TableName: aws.String(s.o.Table), ConsistentRead: aws.Bool(true),
-		KeyConditionExpression:    aws.String("#h = :h"),
-		ExpressionAttributeNames:  map[string]string{"#h": s.o.Hash.Attribute},
-		ExpressionAttributeValues: awsread.Item{},
-	}
-	keys := []struct {
-		key         Key
-		placeholder string
-		limit       int
-	}{{s.o.Hash, ":h", maxHashKey}, {s.o.Range, ":r", maxRangeKey}}
-	for _, k := range keys {
-		if k.key == (Key{}) {
-			continue
-		}
-		text, whole := fill(strings.TrimSuffix(k.key.Value, "*"), q)
-		if !whole {
-			return nil, "no key: the task has not all of " + k.key.Value
-		}
-		if len(text) > k.limit {
-			return nil, fmt.Sprintf("no key: %s gives more than %d bytes", k.key.Value, k.limit)
-		}
-		if k.key.Number && checkNumber(text) != nil {
-			return nil, fmt.Sprintf("no key: %s gives no number", k.key.Value)
-		}
-		if k.key.Number {
-			in.ExpressionAttributeValues[k.placeholder] = &types.AttributeValueMemberN{Value: text}
-		} else {
-			in.ExpressionAttributeValues[k.placeholder] = &types.AttributeValueMemberS{Value: text}
-		}
-	}
-	if s.o.Range != (Key{}) {
-		in.ExpressionAttributeNames["#r"] = s.o.Range.Attribute
-		condition := "#h = :h AND #r = :r"
-		if strings.HasSuffix(s.o.Range.Value, "*") {
-			condition = "#h = :h AND begins_with(#r, :r)"
-		}
-		in.KeyConditionExpression = aws.String(condition)
-	}
-	return in, ""
+	return s.testify(q, rows), nil
 }
 
 // row is what is selected from one item; what is not there is empty.
@@ -166,7 +98,7 @@ func (s *Store) decode(it awsread.Item) row {
 		status: text(s.status), step: text(s.step), run: text(s.run),
 		code: dlqbridge.CutText(text(s.code), maxText), message: dlqbridge.CutText(text(s.message), maxText),
 		tool:    dlqbridge.CutText(text(s.tool), maxText),
-		started: timeOf(s.started(plain)), updated: timeOf(s.updated(plain)),
+		started: awsread.Time(s.started(plain)), updated: awsread.Time(s.updated(plain)),
 	}
 	if v := s.receipt(plain); v != true && v != false { // a bare boolean refers to nothing
 		r.receipt = dlqbridge.CutText(awsread.Text(v), 2*maxText)

@@ -99,6 +99,10 @@ func TestCheckFinds(t *testing.T) {
 			withStore("pay", `{reconcile: {url: "https://pay.example.com/{taskId}", headers: {Authorization: "env:PAY"}, done: [{status: [200]}]}}`), nil,
 			"error", "variable PAY is not set",
 		},
+		"other keys than the state's": {
+			withStore("state", `{openai_agents: {table: agent-ledger, hash: {attribute: pk, value: "{taskId}"}, state: state}}`), nil,
+			"error", "store state, table agent-ledger: its keys are [task_id S entry S], and the store asks by [pk S]",
+		},
 		"a store that nobody asks":     {oneRoute + "stores: {flow: {stepfunctions: {}}}\n", nil, "warning", "store flow, execution {runId}: no route asks it"},
 		"no right to ask the queue":    {oneRoute, func(b *bench) { deny(b, "sqs", "GetQueueAttributes", "AccessDenied") }, "error", "sqs:GetQueueAttributes"},
 		"no right to find the queue":   {oneRoute, func(b *bench) { deny(b, "sqs", "GetQueueUrl", "AccessDenied") }, "error", "sqs:GetQueueUrl"},

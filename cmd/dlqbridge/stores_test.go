@@ -276,6 +276,36 @@ func TestTableStore(t *testing.T) {
 	}
 }
 
+func TestOpenAIAgentsStore(t *testing.T) {
+	all := fixtureFile[map[string]json.RawMessage](t, "../../adapters/openaiagents/testdata/states.json")
+	const store = `
+    openai_agents:
+      table: agent-states
+      hash: {attribute: pk, value: "TASK#{taskId}"}
+      state: state
+      updated: saved_at
+      mutating: [charge_card, send_mail]
+      saved_before_each_call: "The wrapper of each tool saves the state first."`
+	for name, c := range map[string]struct{ effect, action, step, state, proof string }{
+		"waits_for_approval": {"none_confirmed", "retry", "call_2#charge_card", "none_confirmed", "not_started"},
+		"done":               {"confirmed", "compensate", "call_2#charge_card", "confirmed", "system_read"},
+		"died_in_the_charge": {"unknown", "human_review", "call_2#charge_card", "unknown", "nothing_found"},
+		"":                   {"unknown", "human_review", "*", "unknown", "nothing_found"},
+	} {
+		t.Run("state "+name, func(t *testing.T) {
+			inBubble(t, withStore("state", store), []string{"orders"}, func(b *bench) {
+				b.table("agent-states", []string{"pk"})
+				if name != "" {
+					b.put("agent-states", attributes(map[string]any{
+						"pk": "TASK#t-7", "state": string(all[name]), "saved_at": time.Now().Add(-time.Hour).UTC().Format(time.RFC3339),
+					}))
+				}
+				b.letter("{}", nil).must(t, c.effect, c.action, "state", c.step, c.state, c.proof)
+			})
+		})
+	}
+}
+
 // states is Step Functions with one execution.
 func states(t *testing.T, execution string) http.Handler {
 	all := fixtureFile[map[string]struct{ Describe, Events json.RawMessage }](t, "../../adapters/stepfunctions/testdata/executions.json")

@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/dlqbridge/dlqbridge"
 )
 
 // Item is one row as DynamoDB gives it.
@@ -99,4 +103,30 @@ func Text(v any) string {
 		return strings.Join(parts, " ")
 	}
 	return ""
+}
+
+const (
+	year2286     = 1e10 // in seconds; as milliseconds it is April 1970
+	year2286InMs = 1e13
+)
+
+// Time reads RFC 3339, or a number of seconds or milliseconds since 1970, out of
+// a plain value; anything else is no time.
+func Time(v any) time.Time {
+	text := strings.TrimSpace(Text(v))
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t, err := dlqbridge.ParseTime(text)
+		if err != nil {
+			return time.Time{}
+		}
+		return t
+	}
+	switch {
+	case math.IsNaN(n) || n <= 0 || n >= year2286InMs:
+		return time.Time{}
+	case n < year2286:
+		n *= 1000
+	}
+	return time.UnixMilli(int64(n)).UTC()
 }

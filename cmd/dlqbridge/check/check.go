@@ -197,7 +197,7 @@ func (c *routeCheck) provable() {
 	}
 	if declared := slices.DeleteFunc(slices.Clone(c.r.Stores), func(s string) bool { return s == "message" }); len(declared) > 0 {
 		if !slices.ContainsFunc(declared, func(s string) bool { return c.b.Config.Stores[s].ProvesNone() }) {
-			c.say(LevelWarning, "stores", "add a store that can prove it: the ledger, stepfunctions, dynamodb_table with none, or reconcile with authoritative: true",
+			c.say(LevelWarning, "stores", "add a store that can prove it: the ledger, stepfunctions, dynamodb_table with none, openai_agents with saved_before_each_call, or reconcile with authoritative: true",
 				"its stores (%s) can confirm an effect and never prove that nothing happened: without a person's word nothing is sent", strings.Join(declared, ", "))
 		}
 		return

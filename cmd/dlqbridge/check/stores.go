@@ -69,6 +69,12 @@ func (c *storeCheck) run(ctx context.Context) {
 			want = append(want, keyOf(*s.DynamoDBTable.Range))
 		}
 		ok = c.table(ctx, s.DynamoDBTable.Table, want, s.DynamoDBTable.Range != nil) && c.ask(ctx)
+	case s.OpenAIAgents != nil:
+		want := []tableKey{keyOf(s.OpenAIAgents.Hash)}
+		if s.OpenAIAgents.Range != nil {
+			want = append(want, keyOf(*s.OpenAIAgents.Range))
+		}
+		ok = c.table(ctx, s.OpenAIAgents.Table, want, true) && c.ask(ctx) // a task has one row
 	case s.StepFunctions != nil:
 		ok = c.ask(ctx)
 	case s.Reconcile != nil:

@@ -2,10 +2,12 @@ package config
 
 import (
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/langgraph"
+	"github.com/dlqbridge/dlqbridge/adapters/openaiagents"
 	"github.com/dlqbridge/dlqbridge/adapters/powertools"
 	"github.com/dlqbridge/dlqbridge/adapters/reconcile"
 	"github.com/dlqbridge/dlqbridge/adapters/stepfunctions"
@@ -43,6 +45,18 @@ func (t DynamoDBTable) Options(name string) tablestore.Options {
 	}
 	if n := t.None; n != nil {
 		o.None = tablestore.None{Status: n.Status, Because: n.Because, Proof: dlqbridge.Proof(n.Proof), Settled: time.Duration(n.Settled)}
+	}
+	return o
+}
+
+// Options are those of package openaiagents.
+func (a OpenAIAgents) Options(name string) openaiagents.Options {
+	o := openaiagents.Options{
+		Name: name, Table: a.Table, Hash: openaiagents.Key(a.Hash), State: a.State, Updated: a.Updated, Mutating: a.Mutating,
+		SavedBeforeEachCall: strings.TrimSpace(a.SavedBeforeEachCall), MaxRun: time.Duration(a.MaxRun),
+	}
+	if a.Range != nil {
+		o.Range = openaiagents.Key(*a.Range)
 	}
 	return o
 }

@@ -17,12 +17,13 @@ type Store struct {
 	Powertools    *Powertools    `yaml:"powertools" doc:"The idempotency table of AWS Lambda Powertools. It can confirm effects and never says that nothing happened."`
 	LangGraph     *LangGraph     `yaml:"langgraph" doc:"The checkpoints of LangGraph's DynamoDBSaver. It can confirm nodes and never says that nothing happened."`
 	DynamoDBTable *DynamoDBTable `yaml:"dynamodb_table" doc:"A DynamoDB table of any other shape, which proves what is declared here."`
+	OpenAIAgents  *OpenAIAgents  `yaml:"openai_agents" doc:"The run state of the OpenAI Agents SDK, kept in a DynamoDB row. It confirms tool calls; that one was not made it says only as declared."`
 	StepFunctions *StepFunctions `yaml:"stepfunctions" doc:"The history of the task's execution in AWS Step Functions. Its worker must change nothing beside it."`
 	Reconcile     *Reconcile     `yaml:"reconcile" doc:"The outside system itself, asked over HTTP."`
 }
 
 // storeKinds are the keys of which a store has exactly one.
-var storeKinds = []string{"powertools", "langgraph", "dynamodb_table", "stepfunctions", "reconcile"}
+var storeKinds = []string{"powertools", "langgraph", "dynamodb_table", "openai_agents", "stepfunctions", "reconcile"}
 
 // Powertools are the settings of the workers' Powertools, by its own names.
 type Powertools struct {
@@ -93,6 +94,18 @@ type TableNone struct {
 	Because string   `yaml:"because" doc:"Why this table is an authority on that, in a sentence for whoever relies on it." required:"true"`
 	Proof   string   `yaml:"proof" doc:"not_started: the row is written before the call and would say otherwise; system_read: it notes a look at the outside world." required:"true"`
 	Settled Duration `yaml:"settled" doc:"How long after the last work on a task such a look sees all of it."`
+}
+
+// OpenAIAgents says where a task's run state is.
+type OpenAIAgents struct {
+	Table               string    `yaml:"table" doc:"The table with the state, by name or ARN." required:"true"`
+	Hash                TableKey  `yaml:"hash" doc:"The hash key and its value for a task." required:"true"`
+	Range               *TableKey `yaml:"range" doc:"The range key and its value, where the table has one."`
+	State               string    `yaml:"state" doc:"The attribute with the state: RunState.to_string() as text or bytes, or to_json() as a map." required:"true"`
+	Updated             string    `yaml:"updated" doc:"The attribute with the time at which it was saved: RFC 3339, or seconds or milliseconds since 1970."`
+	Mutating            []string  `yaml:"mutating" doc:"The tools that change something outside. Without it every tool does; [] says that none does."`
+	SavedBeforeEachCall string    `yaml:"saved_before_each_call" doc:"Why a call that the state does not show was not begun, in a sentence for whoever relies on it: the state is saved after executed is set and before the tool's own code runs, each run goes on from it, and no tool runs at the model's provider."`
+	MaxRun              Duration  `yaml:"max_run" doc:"How long after the save a run may be going; default 15m."`
 }
 
 // StepFunctions says which execution is a task's.
@@ -222,7 +235,7 @@ func (s Store) Kind() string {
 
 func (s Store) kinds() []string {
 	var out []string
-	for i, set := range []bool{s.Powertools != nil, s.LangGraph != nil, s.DynamoDBTable != nil, s.StepFunctions != nil, s.Reconcile != nil} {
+	for i, set := range []bool{s.Powertools != nil, s.LangGraph != nil, s.DynamoDBTable != nil, s.OpenAIAgents != nil, s.StepFunctions != nil, s.Reconcile != nil} {
 		if set {
 			out = append(out, storeKinds[i])
 		}
@@ -235,6 +248,8 @@ func (s Store) ProvesNone() bool {
 	switch {
 	case s.DynamoDBTable != nil:
 		return s.DynamoDBTable.None != nil && len(s.DynamoDBTable.None.Status) > 0
+	case s.OpenAIAgents != nil:
+		return s.OpenAIAgents.SavedBeforeEachCall != ""
 	case s.Reconcile != nil:
 		return s.Reconcile.Authoritative
 	}
@@ -250,6 +265,8 @@ func (s Store) Place() string {
 		return "table " + s.LangGraph.Table
 	case s.DynamoDBTable != nil:
 		return "table " + s.DynamoDBTable.Table
+	case s.OpenAIAgents != nil:
+		return "table " + s.OpenAIAgents.Table
 	case s.StepFunctions != nil:
 		return "execution " + orDefault(s.StepFunctions.Execution, "{runId}")
 	case s.Reconcile != nil:

@@ -27,7 +27,7 @@ func TestDocumentedStoresAreRead(t *testing.T) {
 			kinds[s.Kind()] = true
 		}
 	}
-	if len(kinds) != 5 {
+	if len(kinds) != 6 {
 		t.Errorf("only %v are shown", kinds)
 	}
 }
@@ -36,7 +36,7 @@ func TestDocumentedStoresAreRead(t *testing.T) {
 // the way through the file.
 func TestAbsentAndEmptyMutatingAreKeptApart(t *testing.T) {
 	for text, want := range map[string][]string{"": nil, ", mutating: ": nil, ", mutating: []": {}, ", mutating: [a]": {"a"}} {
-		c, err := load(t, "stores: {a: {langgraph: {table: abc"+text+"}}, b: {stepfunctions: {recheck: 1m"+text+"}}}", nil, nil)
+		c, err := load(t, "stores: {a: {langgraph: {table: abc"+text+"}}, b: {stepfunctions: {recheck: 1m"+text+"}}, c: {openai_agents: {table: abc, hash: {attribute: k, value: \"{taskId}\"}, state: s"+text+"}}}", nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestAbsentAndEmptyMutatingAreKeptApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range []config.Config{c, again} {
-			for _, got := range [][]string{c.Stores["a"].LangGraph.Options("a").Mutating, c.Stores["b"].StepFunctions.Options("b").Mutating} {
+			for _, got := range [][]string{c.Stores["a"].LangGraph.Options("a").Mutating, c.Stores["b"].StepFunctions.Options("b").Mutating, c.Stores["c"].OpenAIAgents.Options("c").Mutating} {
 				if (got == nil) != (want == nil) || len(got) != len(want) {
 					t.Errorf("%q: got %#v, want %#v", text, got, want)
 				}

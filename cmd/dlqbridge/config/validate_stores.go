@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dlqbridge/dlqbridge/adapters/langgraph"
+	"github.com/dlqbridge/dlqbridge/adapters/openaiagents"
 	"github.com/dlqbridge/dlqbridge/adapters/powertools"
 	"github.com/dlqbridge/dlqbridge/adapters/reconcile"
 	"github.com/dlqbridge/dlqbridge/adapters/stepfunctions"
@@ -82,6 +83,13 @@ func validateStore(d *decoder, path, name string, s Store) {
 			}
 			d.span(path+".none.settled", n.Settled, 0, maxSpan)
 		}
+	case s.OpenAIAgents != nil:
+		validateTable(d, path, s.OpenAIAgents.Table)
+		o := s.OpenAIAgents.Options(name)
+		o.Client = struct{ openaiagents.Querier }{}
+		_, err := openaiagents.New(o)
+		d.refused(path, err, openaiagentsKeys)
+		d.storeSpan(path+".max_run", s.OpenAIAgents.MaxRun)
 	case s.StepFunctions != nil:
 		o := s.StepFunctions.Options(name)
 		o.Client = struct{ stepfunctions.Client }{}
@@ -178,11 +186,23 @@ var (
 		{"Running", "running"},
 		{"Table", "table"},
 	}
+	openaiagentsKeys = []option{
+		{"SavedBeforeEachCall", "saved_before_each_call"},
+		{"Hash.Attribute", "hash.attribute"},
+		{"Hash.Value", "hash.value"},
+		{"Range.Attribute", "range.attribute"},
+		{"Range.Value", "range.value"},
+		{"Updated", "updated"},
+		{"Mutating", "mutating"},
+		{"MaxRun", "max_run"},
+		{"State", "state"},
+		{"Table", "table"},
+	}
 	stepfunctionsKeys = []option{{"Execution", "execution"}, {"Mutating", "mutating"}}
 )
 
 var (
-	storePrefix  = regexp.MustCompile(`^(powertools|langgraph|stepfunctions|table store [^:]*|reconciler [^:]*): (option )?`)
+	storePrefix  = regexp.MustCompile(`^(powertools|langgraph|openaiagents|stepfunctions|table store [^:]*|reconciler [^:]*): (option )?`)
 	leadingField = regexp.MustCompile(`^[a-z_]+`)
 	required     = regexp.MustCompile(`^\S+ is (required(?:: )?)(.*)$`)
 )

@@ -12,6 +12,7 @@ import (
 	"github.com/dlqbridge/dlqbridge/adapters/celrules"
 	"github.com/dlqbridge/dlqbridge/adapters/jmespathsel"
 	"github.com/dlqbridge/dlqbridge/adapters/langgraph"
+	"github.com/dlqbridge/dlqbridge/adapters/openaiagents"
 	"github.com/dlqbridge/dlqbridge/adapters/powertools"
 	"github.com/dlqbridge/dlqbridge/adapters/reconcile"
 	"github.com/dlqbridge/dlqbridge/adapters/stepfunctions"
@@ -55,6 +56,10 @@ func (b *Bridge) openStores(cloud aws.Config, env func(string) (string, bool)) e
 			o := s.DynamoDBTable.Options(name)
 			o.Client, o.Timeout, o.Parallel = b.tables, ledgerTimeout, ledgerAtOnce
 			made, err = tablestore.New(o)
+		case s.OpenAIAgents != nil:
+			o := s.OpenAIAgents.Options(name)
+			o.Client, o.Timeout, o.Parallel = b.tables, ledgerTimeout, ledgerAtOnce
+			made, err = openaiagents.New(o)
 		case s.StepFunctions != nil:
 			if engine == nil {
 				engine = sfn.NewFromConfig(cloud, func(o *sfn.Options) { o.Retryer = aws.NopRetryer{} }) // the store judges each attempt itself
