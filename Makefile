@@ -27,7 +27,10 @@ bench: ## all benchmarks; ratios compare with a floor in the same run
 soak: ## kill loops and long runs (SHORT=1: the short form of CI)
 	DLQBRIDGE_SOAK=$(if $(SHORT),short,long) go test -count=1 -timeout 60m -run 'Soak' ./...
 
+scale: ## plan, list and send a million records (N=100000: so many); says memory and time
+	DLQBRIDGE_SCALE=$(or $(N),1000000) go test -count=1 -v -timeout 180m -run 'SoakRedriveStaysFlat' ./cmd/dlqbridge
+
 demo: ## the main job on the embedded local cloud
 	go run ./cmd/demo
 
-.PHONY: help check test race fmt lint bench soak demo
+.PHONY: help check test race fmt lint bench soak scale demo

@@ -200,8 +200,8 @@ type Leases interface {
 
 // Jobs keeps redrive jobs.
 type Jobs interface {
-	// CreateJob freezes the job's selection, the job itself last.
-	CreateJob(ctx context.Context, j Job, members []Member) error
+	// CreateJob freezes the job's selection as it is read, the job itself last.
+	CreateJob(ctx context.Context, j Job, members iter.Seq2[Member, error]) error
 	// MoveJob replaces the job if it is still at j.Version-1: ErrConflict if not.
 	MoveJob(ctx context.Context, j Job) error
 	// Job returns one job: ErrNotFound.

@@ -117,7 +117,7 @@ func (c *Controller) wantsSecond(records int) bool {
 func (c *Controller) mayGoAlone(s *survey) error {
 	n := 0
 	for _, t := range s.targets {
-		n += len(t.members)
+		n += t.members.Len()
 	}
 	if !c.wantsSecond(n) {
 		return nil

@@ -62,7 +62,7 @@ func TestASecondPersonApprovesAPlan(t *testing.T) {
 		if err != nil || plan.Selected != 0 || reasons(plan.Excluded)[ids[0]] != dlqbridge.ExcludeNeedsSecondPerson {
 			t.Fatalf("an everyday plan: %+v, %v", plan, err)
 		}
-		if plan, err = c.Plan(ctx, forApproval()); err != nil || plan.Selected != 4 || !plan.Jobs[0].Members[0].SecondPerson {
+		if plan, err = c.Plan(ctx, forApproval()); err != nil || plan.Selected != 4 || !whole(plan.Jobs[0].Members)[0].SecondPerson {
 			t.Fatalf("%+v, %v", plan, err)
 		}
 		if p.counted("put")+p.counted("move") > 0 {
@@ -95,7 +95,7 @@ func TestASecondPersonApprovesAPlan(t *testing.T) {
 		w.add("r_new", nil)
 		w.twoPeople("r_new")
 		res, err := c.Run(ctx, planned(plan, alice))
-		if err != nil || res.Sent != 3 || len(res.Excluded) != 1 || reasons(res.Excluded)[ids[2]] != dlqbridge.ExcludeChanged {
+		if err != nil || res.Sent != 3 || res.Excluded.Len() != 1 || reasons(res.Excluded)[ids[2]] != dlqbridge.ExcludeChanged {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		job := w.jobs[res.Job]

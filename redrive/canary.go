@@ -3,6 +3,7 @@ package redrive
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,34 +23,103 @@ import (
 // others; the next holder counts those that are sent already and observes the
 // step again. After it and before the job item says so: the same once more.
 
-// spread brings a sample for each step to the front: out of what is left, each
-// time the most urgent of the kind of which fewest were taken, counted by
-// tenant, type and signature. The rest keeps its order.
-func spread(candidates []candidate, steps []int) []candidate {
+// maxKinds bounds how many kinds of records samples are chosen from: more would
+// take memory, and no canary has as many steps.
+const maxKinds = 10_000
+
+// spread yields the candidates in their order, with a sample for each step at
+// the front: out of what is left, each time the most urgent of the kind of
+// which fewest were taken, counted by tenant, type and signature.
+func spread(candidates *sorter[candidate], steps []int) iter.Seq2[PlannedMember, error] {
+	return func(yield func(PlannedMember, error) bool) {
+		picks, err := samples(candidates, steps)
+		if err != nil {
+			yield(PlannedMember{}, err)
+			return
+		}
+		front, taken, err := chosen(candidates, picks)
+		if err != nil {
+			yield(PlannedMember{}, err)
+			return
+		}
+		for _, m := range front {
+			if !yield(m, nil) {
+				return
+			}
+		}
+		i := -1
+		for c, err := range candidates.all() {
+			if i++; taken[i] && err == nil {
+				continue
+			}
+			if !yield(c.Planned, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// chosen reads the candidates at some positions.
+func chosen(candidates *sorter[candidate], picks []int) (front []PlannedMember, taken map[int]bool, err error) {
+	front, taken = make([]PlannedMember, len(picks)), make(map[int]bool, len(picks))
+	if len(picks) == 0 {
+		return front, taken, nil
+	}
+	at := make(map[int]int, len(picks))
+	for k, position := range picks {
+		at[position], taken[position] = k, true
+	}
+	i := 0
+	for c, err := range candidates.all() {
+		if err != nil {
+			return nil, nil, err
+		}
+		if k, ok := at[i]; ok {
+			front[k] = c.Planned
+			delete(at, i)
+		}
+		if i++; len(at) == 0 {
+			break
+		}
+	}
+	return front, taken, nil
+}
+
+// samples chooses the positions of the steps' samples.
+func samples(candidates *sorter[candidate], steps []int) ([]int, error) {
 	wanted := 0
 	for _, n := range steps {
 		wanted += n
 	}
-	if wanted == 0 || len(candidates) <= 2 {
-		return candidates
+	if wanted == 0 || candidates.n <= 2 {
+		return nil, nil
 	}
-	queues := map[[3]string][]int{} // positions by kind, the most urgent first
-	var kinds [][3]string
-	for i, c := range candidates {
-		if queues[c.kind] == nil {
-			kinds = append(kinds, c.kind)
+	queues := map[kind][]int{} // positions by kind, the most urgent first
+	var kinds []kind
+	i := -1
+	for c, err := range candidates.all() {
+		if err != nil {
+			return nil, err
 		}
-		queues[c.kind] = append(queues[c.kind], i)
+		i++
+		q, known := queues[c.Kind]
+		if !known && len(kinds) == maxKinds || len(q) == wanted {
+			continue
+		}
+		if !known {
+			kinds = append(kinds, c.Kind)
+		}
+		queues[c.Kind] = append(q, i)
 	}
-	taken := make([]bool, len(candidates))
-	out := make([]candidate, 0, len(candidates))
+	var picks []int
 	for _, n := range steps {
 		var counts [3]map[string]int
 		for d := range counts {
 			counts[d] = map[string]int{} // each step is a sample of its own
 		}
-		for ; n > 0 && len(out) < len(candidates); n-- {
+		for ; n > 0; n-- {
 			best, least := -1, 0
+			var of kind
 			for _, k := range kinds {
 				q := queues[k]
 				if len(q) == 0 {
@@ -57,23 +127,20 @@ func spread(candidates []candidate, steps []int) []candidate {
 				}
 				seen := counts[0][k[0]] + counts[1][k[1]] + counts[2][k[2]]
 				if best < 0 || seen < least || seen == least && q[0] < best {
-					best, least = q[0], seen
+					best, least, of = q[0], seen, k
 				}
 			}
-			k := candidates[best].kind
-			for d, v := range k {
+			if best < 0 {
+				return picks, nil
+			}
+			for d, v := range of {
 				counts[d][v]++
 			}
-			queues[k], taken[best] = queues[k][1:], true
-			out = append(out, candidates[best])
+			queues[of] = queues[of][1:]
+			picks = append(picks, best)
 		}
 	}
-	for i, c := range candidates {
-		if !taken[i] {
-			out = append(out, c)
-		}
-	}
-	return out
+	return picks, nil
 }
 
 // stepName says which step it is: "canary step 2 of 1,5,25".

@@ -258,7 +258,7 @@ func TestSamplesAreSpread(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		members := p.Jobs[0].Members
+		members := whole(p.Jobs[0].Members)
 		if members[0].ID != "r_999" {
 			t.Errorf("the nearest deadline is not first: %s", members[0].ID)
 		}

@@ -203,7 +203,7 @@ func TestAuthorisationsRunOut(t *testing.T) {
 			t.Errorf("%d sent, %d too old", res.Sent, old)
 		}
 		again, err := c.Continue(ctx, res.Job, alice, "")
-		if err != nil || again.Sent != res.Sent || len(again.Excluded) != 20-res.Sent {
+		if err != nil || again.Sent != res.Sent || again.Excluded.Len() != 20-res.Sent {
 			t.Errorf("%+v, %v", again, err)
 		}
 		if n := w.count(dlqbridge.StatusAuthorized); n != 0 {

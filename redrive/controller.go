@@ -175,22 +175,22 @@ type Progress struct {
 // Result is what a run did. Its JSON form is public.
 type Result struct {
 	// Job is the first job, Jobs all of them: one per destination.
-	Job      string                `json:"job"`
-	Jobs     []string              `json:"jobs"`
-	Selected int                   `json:"selected"`
-	Sent     int                   `json:"sent"`
-	Excluded []dlqbridge.Exclusion `json:"excluded"`
+	Job      string                    `json:"job"`
+	Jobs     []string                  `json:"jobs"`
+	Selected int                       `json:"selected"`
+	Sent     int                       `json:"sent"`
+	Excluded List[dlqbridge.Exclusion] `json:"excluded"`
 	// Outcomes counts members by what is known about their sends.
 	Outcomes map[dlqbridge.SendOutcome]int `json:"outcomes"`
 	// State is that of the job that got least far.
 	State  dlqbridge.JobState `json:"state"`
 	Reason string             `json:"reason,omitempty"`
 	// Records are the ids that were sent, in no order, for `--wait`.
-	Records []string `json:"-"`
+	Records List[string] `json:"-"`
 }
 
 // Clean says whether everything selected was sent and nothing was left out.
 func (r Result) Clean() bool {
-	return len(r.Excluded) == 0 && r.Outcomes[dlqbridge.OutcomeInDoubt] == 0 &&
+	return r.Excluded.Len() == 0 && r.Outcomes[dlqbridge.OutcomeInDoubt] == 0 &&
 		(r.State == dlqbridge.JobDone || r.State == "")
 }

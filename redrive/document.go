@@ -57,11 +57,11 @@ const (
 )
 
 // estimate sums up a plan.
-func (c *Controller) estimate(p Plan) Estimate {
+func (c *Controller) estimate(p Plan) (Estimate, error) {
 	var e Estimate
 	calls, moves, asks := 0.0, 0, 0
 	for _, j := range p.Jobs {
-		n := len(j.Members)
+		n := j.Members.Len()
 		e.Seconds += int(math.Ceil(float64(n) / max(p.Rate.PerSecond(), 1e-9)))
 		left := n
 		for _, size := range p.Canary {
@@ -72,7 +72,10 @@ func (c *Controller) estimate(p Plan) Estimate {
 		}
 		moves += n
 		calls += callsToSend * float64(n)
-		for _, m := range j.Members {
+		for m, err := range j.Members.All() {
+			if err != nil {
+				return e, err
+			}
 			if !m.Authorized {
 				moves++
 				calls += callsToAuthorize
@@ -85,18 +88,22 @@ func (c *Controller) estimate(p Plan) Estimate {
 	e.Calls = int(math.Ceil(calls))
 	usd := float64(moves)*writeUnits*usdWriteUnits + float64(asks)*readUnits*usdReadUnits + float64(p.Selected)*usdRequests/10
 	e.CostUSD = fmt.Sprintf("%.4f", usd/1e6)
-	return e
+	return e, nil
 }
 
 // sum is the hash over everything in a plan but the hash itself.
 func (p Plan) sum() (string, error) {
 	p.Hash = ""
+	p, lists := p.Apart()
 	text, err := json.Marshal(p)
 	if err != nil {
 		return "", fmt.Errorf("hash the plan: %w", err)
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
+	sum := sha256.New()
+	if err := lists.Write(sum, text, compactly); err != nil {
+		return "", fmt.Errorf("hash the plan: %w", err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // Check refuses a plan that was changed since it was made, or that this
@@ -143,7 +150,7 @@ func (c *Controller) belongs(p Plan) error {
 // frozen turns a plan back into what a run starts from: each member as it was
 // planned, if its record is still at that version and leads to the same place.
 func (c *Controller) frozen(ctx context.Context, p Plan, only string) (*survey, error) {
-	s := &survey{seen: map[string]bool{}, now: c.clock()}
+	s := &survey{seen: idSet{}, now: c.clock()}
 	for _, j := range p.Jobs {
 		if only != "" && j.Destination != only {
 			continue
@@ -156,7 +163,7 @@ func (c *Controller) frozen(ctx context.Context, p Plan, only string) (*survey, 
 			controls, err := c.read(ctx, ids)
 			return frozenChunk{chunk, controls}, err
 		}
-		for got, err := range ahead(ctx, chunks(each(j.Members), readChunk), chunksAtOnce, read) {
+		for got, err := range ahead(ctx, chunks(j.Members.All(), readChunk), chunksAtOnce, read) {
 			if err != nil {
 				return nil, err
 			}
@@ -178,40 +185,40 @@ type frozenChunk struct {
 // freeze takes one planned member over, or says what has changed about it.
 func (c *Controller) freeze(ctx context.Context, s *survey, destination string, m PlannedMember, controls map[string]dlqbridge.Control) error {
 	changed := func(detail string) {
-		s.excluded = append(s.excluded, dlqbridge.Exclusion{ID: m.ID, Reason: dlqbridge.ExcludeChanged, Detail: detail})
+		s.excluded.Add(dlqbridge.Exclusion{ID: m.ID, Reason: dlqbridge.ExcludeChanged, Detail: detail})
 	}
 	ctl, ok := controls[m.ID]
 	switch {
-	case s.seen[m.ID]:
+	case s.seen.has(m.ID):
 		return nil
 	case !ok:
 		changed("the record is gone")
 		return nil
 	case ctl.Status.Closed():
-		s.excluded = append(s.excluded, dlqbridge.Exclusion{ID: m.ID, Reason: dlqbridge.ExcludeClosed, Detail: string(ctl.Status)})
+		s.excluded.Add(dlqbridge.Exclusion{ID: m.ID, Reason: dlqbridge.ExcludeClosed, Detail: string(ctl.Status)})
 		return nil
 	case ctl.Version != m.Version:
 		changed(fmt.Sprintf("it was planned at version %d and is at %d: %s by %s", m.Version, ctl.Version, ctl.Move.Verb, ctl.Move.By))
 		return nil
 	}
-	s.seen[m.ID] = true
+	s.seen.add(m.ID)
 	t, x, err := c.target(ctx, s, ctl, destination)
 	switch {
 	case err != nil:
 		return err
 	case x != nil:
-		s.excluded = append(s.excluded, *x)
+		s.excluded.Add(*x)
 	case t == nil:
 		changed("it does not lead to " + destination + " any more")
 	case t.missing:
-		s.excluded = append(s.excluded, dlqbridge.Exclusion{ID: m.ID, Reason: dlqbridge.ExcludeTargetMissing, Detail: "destination " + t.urn + " does not exist"})
+		s.excluded.Add(dlqbridge.Exclusion{ID: m.ID, Reason: dlqbridge.ExcludeTargetMissing, Detail: "destination " + t.urn + " does not exist"})
 	default:
 		if x := c.alone(ctl, t); x != nil {
-			t.excluded = append(t.excluded, *x)
+			t.excluded.Add(*x)
 			return nil
 		}
 		t.claimed = t.claimed || ctl.Claim != nil
-		t.members = append(t.members, m)
+		t.members.Add(m)
 	}
 	return nil
 }

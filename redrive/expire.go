@@ -44,17 +44,42 @@ func (c *Controller) expire(l late) dlqbridge.Step {
 // is sent for it, so it needs no lease: somebody who moves one first wins.
 //
 // Crash at any point: what is closed is closed, the rest is found again.
-func (c *Controller) cancelExpired(ctx context.Context, list []late) error {
-	var steps []dlqbridge.Step
-	for _, l := range list {
-		if err := c.putContext(ctx, l.control.ID, l.judgement); err != nil {
+func (c *Controller) cancelExpired(ctx context.Context, list List[dlqbridge.Member]) error {
+	for chunk, err := range chunks(list.All(), readChunk) {
+		if err != nil {
 			return err
 		}
-		steps = append(steps, c.expire(l))
-	}
-	for i, err := range c.move(ctx, steps) {
-		if err != nil && !errors.Is(err, dlqbridge.ErrConflict) {
-			return fmt.Errorf("close %s as expired: %w", steps[i].From.ID, err)
+		controls, err := c.read(ctx, idsOf(chunk))
+		if err != nil {
+			return err
+		}
+		var asks []Ask
+		for _, m := range chunk {
+			if ctl, ok := controls[m.ID]; ok && ctl.Version == m.Version {
+				asks = append(asks, Ask{Control: ctl})
+			}
+		}
+		var evidence []dlqbridge.Evidence
+		var steps []dlqbridge.Step
+		for i, j := range c.judge(ctx, asks) {
+			ctl := asks[i].Control
+			if j.Err != nil {
+				return fmt.Errorf("judge %s: %w", ctl.ID, j.Err)
+			}
+			if c.cancels(ctl, unsendable(ctl, j, c.clock())) {
+				evidence = append(evidence, dlqbridge.Evidence{Record: ctl.ID, Item: j.Context})
+				steps = append(steps, c.expire(late{ctl, j}))
+			}
+		}
+		for i, err := range c.put(ctx, evidence) {
+			if err != nil {
+				return fmt.Errorf("keep what was found about %s: %w", evidence[i].Record, err)
+			}
+		}
+		for i, err := range c.move(ctx, steps) {
+			if err != nil && !errors.Is(err, dlqbridge.ErrConflict) {
+				return fmt.Errorf("close %s as expired: %w", steps[i].From.ID, err)
+			}
 		}
 	}
 	return nil

@@ -67,7 +67,7 @@ func TestC45NobodyElseGetsACopy(t *testing.T) {
 					}
 					return
 				}
-				if len(w.queues[topic].all()) != 0 || len(res.Excluded) != 1 || res.Excluded[0].Reason != c.want || !strings.Contains(res.Excluded[0].Detail, c.detail) {
+				if len(w.queues[topic].all()) != 0 || res.Excluded.Len() != 1 || whole(res.Excluded)[0].Reason != c.want || !strings.Contains(whole(res.Excluded)[0].Detail, c.detail) {
 					t.Errorf("%d arrived, excluded %+v", len(w.queues[topic].all()), res.Excluded)
 				}
 			})

@@ -90,7 +90,7 @@ func TestTooLargeIsRefusedBeforeTheClaim(t *testing.T) {
 		if err != nil || res.Sent != 1 {
 			t.Fatalf("%+v, %v", res, err)
 		}
-		x := res.Excluded[0]
+		x := whole(res.Excluded)[0]
 		if x.ID != "r_big" || x.Reason != dlqbridge.ExcludeTooLarge || !strings.Contains(x.Detail, "1024") {
 			t.Errorf("%+v", x)
 		}
@@ -214,8 +214,8 @@ func TestTheTargetCannotBeUsed(t *testing.T) {
 					missing++
 				}
 			}
-			if res.Sent+missing != 40 || missing == 0 || len(res.Excluded) != missing {
-				t.Errorf("%d sent, %d missing, %d excluded", res.Sent, missing, len(res.Excluded))
+			if res.Sent+missing != 40 || missing == 0 || res.Excluded.Len() != missing {
+				t.Errorf("%d sent, %d missing, %d excluded", res.Sent, missing, res.Excluded.Len())
 			}
 			if n := w.count(dlqbridge.StatusAuthorized); n != missing {
 				t.Errorf("%d can be sent later, want %d", n, missing)

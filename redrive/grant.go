@@ -34,16 +34,18 @@ func noteFor(c dlqbridge.Control, r Request, now time.Time) dlqbridge.Note {
 // Crash before a grant: the record is as it was; note and context are named by
 // nobody. After it and before the job is made: the record is authorised and
 // the next run picks it up as such.
-func (c *Controller) grant(ctx context.Context, r Request, planned []PlannedMember) ([]dlqbridge.Member, []dlqbridge.Exclusion, error) {
-	var members []dlqbridge.Member
-	var left []dlqbridge.Exclusion
+func (c *Controller) grant(ctx context.Context, r Request, planned List[PlannedMember]) (members List[dlqbridge.Member], left List[dlqbridge.Exclusion], err error) {
 	grant := func(ctx context.Context, chunk []PlannedMember) (grants, error) { return c.grantChunk(ctx, r, chunk) }
-	for g, err := range ahead(ctx, chunks(each(planned), grantChunk), chunksAtOnce, grant) {
+	for g, err := range ahead(ctx, chunks(planned.All(), grantChunk), chunksAtOnce, grant) {
 		if err != nil {
-			return nil, nil, err
+			return members, left, err
 		}
-		left = append(left, g.left...)
-		members = append(members, g.members...) // in the plan's order
+		for _, x := range g.left {
+			left.Add(x)
+		}
+		for _, m := range g.members { // in the plan's order
+			members.Add(m)
+		}
 	}
 	return members, left, ctx.Err()
 }

@@ -251,33 +251,52 @@ func AutoWindow(f dlqbridge.DestinationFacts) time.Duration {
 	return max(DefaultObserveFor, time.Duration(f.MaxReceives)*f.Visibility)
 }
 
+// waitedFor is how many records are observed together: all of their ids stand
+// in memory. What comes after them goes on meanwhile and is looked at later.
+const waitedFor = 10_000
+
 // Wait observes until none of the records is being redriven, or ctx ends. It
 // returns how each ended: its outcome, or in_doubt or sent if it is still open.
 // It does not wait for sends in doubt, which may need a person.
-func (c *Controller) Wait(ctx context.Context, records []string) (map[dlqbridge.SendOutcome]int, error) {
-	for d := time.Second; len(records) > 0; d = min(2*d, maxBackoff) {
-		seen, err := c.Observe(ctx, ObserveRequest{IDs: records})
-		if err != nil && !dlqbridge.Retryable(err) {
+func (c *Controller) Wait(ctx context.Context, records List[string]) (map[dlqbridge.SendOutcome]int, error) {
+	for chunk, err := range chunks(records.All(), waitedFor) {
+		if err != nil {
 			return nil, err
 		}
-		if err == nil && seen.Waiting == seen.InDoubt || !pause(ctx, d) {
+		if err := c.wait(ctx, chunk); err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
 			break
 		}
 	}
-	finish, cancel := c.finishing(ctx)
-	defer cancel()
-	return c.outcomes(finish, records)
+	if ctx.Err() != nil {
+		finish, cancel := c.finishing(ctx)
+		defer cancel()
+		ctx = finish
+	}
+	return c.outcomes(ctx, records)
+}
+
+func (c *Controller) wait(ctx context.Context, records []string) error {
+	for d := time.Second; ; d = min(2*d, maxBackoff) {
+		seen, err := c.Observe(ctx, ObserveRequest{IDs: records})
+		if err != nil && !dlqbridge.Retryable(err) {
+			return err
+		}
+		if err == nil && seen.Waiting == seen.InDoubt || !pause(ctx, d) {
+			return nil
+		}
+	}
 }
 
 // outcomes counts how the last redrives of records stand.
-func (c *Controller) outcomes(ctx context.Context, records []string) (map[dlqbridge.SendOutcome]int, error) {
+func (c *Controller) outcomes(ctx context.Context, records List[string]) (map[dlqbridge.SendOutcome]int, error) {
 	out := map[dlqbridge.SendOutcome]int{}
-	for len(records) > 0 {
-		chunk := records[:min(readChunk, len(records))]
-		records = records[len(chunk):]
+	look := func(ctx context.Context, chunk []string) ([]dlqbridge.SendOutcome, error) {
 		controls, err := c.read(ctx, chunk)
 		if err != nil {
-			return out, err
+			return nil, err
 		}
 		ns := map[string]int{}
 		for _, ctl := range controls {
@@ -287,13 +306,23 @@ func (c *Controller) outcomes(ctx context.Context, records []string) (map[dlqbri
 		}
 		notes, err := c.sends(ctx, ns)
 		if err != nil {
+			return nil, err
+		}
+		var list []dlqbridge.SendOutcome
+		for id, ctl := range controls {
+			list = append(list, outcome(ctl, notes[id]))
+		}
+		return list, nil
+	}
+	for list, err := range ahead(ctx, chunks(records.All(), readChunk), chunksAtOnce, look) {
+		if err != nil {
 			return out, err
 		}
-		for id, ctl := range controls {
-			out[outcome(ctl, notes[id])]++
+		for _, o := range list {
+			out[o]++
 		}
 	}
-	return out, nil
+	return out, ctx.Err()
 }
 
 func outcome(c dlqbridge.Control, note dlqbridge.Send) dlqbridge.SendOutcome {

@@ -187,7 +187,8 @@ func TestWait(t *testing.T) {
 				w.knows[id] = knowledge{completed: &dlqbridge.Completion{Store: "ledger", Run: "run", RedriveN: 1}}
 			}
 		}()
-		got, err := c.Wait(ctx, append(res.Records, "r_00003"))
+		res.Records.Add("r_00003")
+		got, err := c.Wait(ctx, res.Records)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,11 +58,11 @@ type Plan struct {
 	// ForApproval: it selects what needs a second person, so one must approve it.
 	ForApproval bool `json:"forApproval,omitempty"`
 	// Jobs has one entry for each destination.
-	Jobs     []PlannedJob          `json:"jobs"`
-	Selected int                   `json:"selected"`
-	Excluded []dlqbridge.Exclusion `json:"excluded"`
-	Rate     dlqbridge.Rate        `json:"rate"`
-	Burst    int                   `json:"burst"`
+	Jobs     []PlannedJob              `json:"jobs"`
+	Selected int                       `json:"selected"`
+	Excluded List[dlqbridge.Exclusion] `json:"excluded"`
+	Rate     dlqbridge.Rate            `json:"rate"`
+	Burst    int                       `json:"burst"`
 	// MaxInFlight and Canary are those of the run, see Options.
 	MaxInFlight int      `json:"maxInFlight"`
 	Canary      []int    `json:"canary"`
@@ -78,8 +78,8 @@ type PlannedJob struct {
 	Route string `json:"route"`
 	// Receivers are those that each get a copy, as the destination names them;
 	// absent where a message has one place to be.
-	Receivers []string        `json:"receivers,omitempty"`
-	Members   []PlannedMember `json:"members"`
+	Receivers []string            `json:"receivers,omitempty"`
+	Members   List[PlannedMember] `json:"members"`
 
 	window time.Duration // how long a canary step is observed at most
 }
@@ -116,20 +116,21 @@ func (c *Controller) Plan(ctx context.Context, r Request) (Plan, error) {
 		Jobs: []PlannedJob{}, Excluded: p.excluded,
 	}
 	for _, t := range p.targets {
-		plan.Excluded = append(plan.Excluded, t.excluded...)
-		if len(t.members) > 0 {
+		if err := plan.Excluded.AddAll(t.excluded.All()); err != nil {
+			return Plan{}, err
+		}
+		if t.members.Len() > 0 {
 			job := PlannedJob{Destination: t.urn, Route: t.route, Receivers: t.facts.Receivers, Members: t.members, window: AutoWindow(t.facts)}
 			if route, ok := c.o.Route(t.route); ok && route.ObserveFor > 0 {
 				job.window = route.ObserveFor
 			}
 			plan.Jobs = append(plan.Jobs, job)
-			plan.Selected += len(t.members)
+			plan.Selected += t.members.Len()
 		}
 	}
-	if plan.Excluded == nil {
-		plan.Excluded = []dlqbridge.Exclusion{}
+	if plan.Estimate, err = c.estimate(plan); err != nil {
+		return Plan{}, err
 	}
-	plan.Estimate = c.estimate(plan)
 	plan.Hash, err = plan.sum()
 	return plan, err
 }
@@ -162,9 +163,9 @@ func (c *Controller) defaults(r Request) Request {
 // survey is a plan in the making.
 type survey struct {
 	targets  []*target
-	excluded []dlqbridge.Exclusion // those without a destination
+	excluded List[dlqbridge.Exclusion] // those without a destination
 	holds    []dlqbridge.Hold
-	seen     map[string]bool
+	seen     idSet
 	now      time.Time
 }
 
@@ -174,26 +175,30 @@ type target struct {
 	dest       dlqbridge.Destination
 	facts      dlqbridge.DestinationFacts
 	missing    bool
-	candidates []candidate
-	members    []PlannedMember
-	excluded   []dlqbridge.Exclusion
+	candidates sorter[candidate]
+	members    List[PlannedMember]
+	excluded   List[dlqbridge.Exclusion]
 	// routes lead here; late is what a run closes as expired.
 	routes map[string]bool
-	late   []late
+	late   List[dlqbridge.Member]
 	// claimed: some records are claimed or in doubt, perhaps by a dead job;
 	// orphans are those of them without a note.
 	claimed bool
 	orphans []dlqbridge.Member
 }
 
-// candidate is a member with what its place in the order depends on.
+// candidate is a member with what its place in the order depends on. It may
+// have to wait in a file, which holds exported fields only.
 type candidate struct {
-	PlannedMember
-	deadline, firstSeen, sentAt time.Time
-	place, sequence             string
-	// kind is what a canary's samples are spread over: tenant, type, signature.
-	kind [3]string
+	Planned                     PlannedMember
+	Deadline, FirstSeen, SentAt time.Time
+	Place, Sequence             string
+	// Kind is what a canary's samples are spread over.
+	Kind kind
 }
+
+// kind is a tenant, a type and a signature.
+type kind [3]string
 
 // survey reads the candidates and decides about each. With only set it looks at
 // one destination.
@@ -204,7 +209,7 @@ func (c *Controller) survey(ctx context.Context, r Request, only string) (*surve
 	if !r.Cause.Valid() {
 		return nil, fmt.Errorf("cause %q: %w: a job has exactly one cause", r.Cause, dlqbridge.ErrInvalid)
 	}
-	s := &survey{seen: map[string]bool{}, now: c.clock()}
+	s := &survey{seen: idSet{}, now: c.clock()}
 	var err error
 	if s.holds, err = c.o.Holds.ListHolds(ctx); err != nil {
 		return nil, fmt.Errorf("list holds: %w", err)
@@ -229,19 +234,25 @@ func (c *Controller) survey(ctx context.Context, r Request, only string) (*surve
 		return nil, err
 	}
 	left := r.Max
+	if left <= 0 {
+		left = -1
+	}
 	for _, t := range s.targets {
-		t.order()
-		if !t.facts.Ordered { // whose groups keep their order instead
-			t.candidates = spread(t.candidates, r.canary)
+		steps := r.canary
+		if t.facts.Ordered { // whose groups keep their order instead
+			steps = nil
 		}
-		for _, m := range t.candidates {
-			if r.Max > 0 && left == 0 {
+		for m, err := range spread(&t.candidates, steps) {
+			if err != nil {
+				return nil, err
+			}
+			if left == 0 {
 				break
 			}
 			left--
-			t.members = append(t.members, m.PlannedMember)
+			t.members.Add(m)
 		}
-		t.candidates = nil
+		t.candidates = sorter[candidate]{}
 	}
 	return s, nil
 }
@@ -297,13 +308,14 @@ func (c *Controller) look(ctx context.Context, r Request, f dlqbridge.Filter, no
 // sortAll puts a chunk's records where they belong.
 func (c *Controller) sortAll(ctx context.Context, r Request, s *survey, l looked, only string) error {
 	if only == "" {
-		s.excluded = append(s.excluded, l.unmatched...)
+		for _, x := range l.unmatched {
+			s.excluded.Add(x)
+		}
 	}
 	for i, a := range l.asks {
-		if s.seen[a.Control.ID] {
+		if !s.seen.add(a.Control.ID) {
 			continue // listed twice: it moved in the index meanwhile
 		}
-		s.seen[a.Control.ID] = true
 		if err := l.judgements[i].Err; err != nil {
 			return fmt.Errorf("judge %s: %w", a.Control.ID, err)
 		}
@@ -314,7 +326,7 @@ func (c *Controller) sortAll(ctx context.Context, r Request, s *survey, l looked
 		case t != nil:
 			c.sort(s, t, a.Control, l.judgements[i], r, l.notes)
 		case x != nil && only == "":
-			s.excluded = append(s.excluded, *x)
+			s.excluded.Add(*x)
 		}
 	}
 	return nil
@@ -361,6 +373,7 @@ func (c *Controller) target(ctx context.Context, s *survey, ctl dlqbridge.Contro
 		}
 	}
 	t := &target{urn: urn, route: ctl.Route, routes: map[string]bool{ctl.Route: true}}
+	t.candidates.compare = t.order
 	var err error
 	if t.dest, err = c.o.Destination(ctx, ctl.Route, urn); err == nil {
 		err = c.again(ctx, func() (err error) { t.facts, err = t.dest.Facts(ctx); return err })
@@ -378,11 +391,11 @@ func (c *Controller) target(ctx context.Context, s *survey, ctl dlqbridge.Contro
 // sort puts one record among the members or the excluded of its target.
 func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgement, r Request, notes map[string]dlqbridge.Send) {
 	m := candidate{
-		PlannedMember: PlannedMember{ID: ctl.ID, Version: ctl.Version, Action: j.Decision.Action},
-		deadline:      ctl.Deadline, firstSeen: ctl.FirstSeen, kind: [3]string{ctl.Tenant, ctl.TaskType, ctl.Signature},
-		place: j.Arrival.Place, sentAt: j.Arrival.SentAt, sequence: j.Arrival.System["SequenceNumber"],
+		Planned:  PlannedMember{ID: ctl.ID, Version: ctl.Version, Action: j.Decision.Action},
+		Deadline: ctl.Deadline, FirstSeen: ctl.FirstSeen, Kind: kind{ctl.Tenant, ctl.TaskType, ctl.Signature},
+		Place: j.Arrival.Place, SentAt: j.Arrival.SentAt, Sequence: j.Arrival.System["SequenceNumber"],
 	}
-	x := c.planned(s, t, ctl, j, r, notes, &m.PlannedMember)
+	x := c.planned(s, t, ctl, j, r, notes, &m.Planned)
 	if x == nil && t.missing {
 		x = &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeTargetMissing, Detail: "destination " + t.urn + " does not exist"}
 	}
@@ -394,13 +407,13 @@ func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgeme
 	}
 	if c.cancels(ctl, x) {
 		x.Detail += ", so a run cancels it"
-		t.late = append(t.late, late{ctl, j})
+		t.late.Add(dlqbridge.Member{ID: ctl.ID, Version: ctl.Version})
 	}
 	if x != nil {
-		t.excluded = append(t.excluded, *x)
+		t.excluded.Add(*x)
 		return
 	}
-	t.candidates = append(t.candidates, m)
+	t.candidates.add(m)
 }
 
 // alone says whether what is sent reaches the failed consumer and nobody else:
@@ -455,29 +468,27 @@ func (c *Controller) planned(s *survey, t *target, ctl dlqbridge.Control, j Judg
 	return MayAuthorize(ctl, j, Asking{Actor: r.Actor, Policy: r.Policy, Now: s.now})
 }
 
-// order sorts the candidates: deadlines first, then the oldest. Where groups
-// must keep their order, that of arrival goes before everything.
-func (t *target) order() {
-	slices.SortStableFunc(t.candidates, func(a, b candidate) int {
-		if t.facts.Ordered {
-			return byArrival(a, b)
+// order says which of two candidates goes first: deadlines first, then the
+// oldest. Where groups must keep their order, that of arrival goes before everything.
+func (t *target) order(a, b candidate) int {
+	if t.facts.Ordered {
+		return byArrival(a, b)
+	}
+	if a.Deadline.IsZero() != b.Deadline.IsZero() {
+		if a.Deadline.IsZero() {
+			return 1
 		}
-		if a.deadline.IsZero() != b.deadline.IsZero() {
-			if a.deadline.IsZero() {
-				return 1
-			}
-			return -1
-		}
-		return cmp.Or(a.deadline.Compare(b.deadline), a.firstSeen.Compare(b.firstSeen), cmp.Compare(a.ID, b.ID))
-	})
+		return -1
+	}
+	return cmp.Or(a.Deadline.Compare(b.Deadline), a.FirstSeen.Compare(b.FirstSeen), cmp.Compare(a.Planned.ID, b.Planned.ID))
 }
 
 // byArrival sorts by sequence number within one dead-letter queue. Numbers of
 // two queues say nothing about each other; the queues then go one by one.
 func byArrival(a, b candidate) int {
 	return cmp.Or(
-		cmp.Compare(a.place, b.place),
-		cmp.Compare(len(a.sequence), len(b.sequence)), cmp.Compare(a.sequence, b.sequence),
-		a.sentAt.Compare(b.sentAt), a.firstSeen.Compare(b.firstSeen), cmp.Compare(a.ID, b.ID),
+		cmp.Compare(a.Place, b.Place),
+		cmp.Compare(len(a.Sequence), len(b.Sequence)), cmp.Compare(a.Sequence, b.Sequence),
+		a.SentAt.Compare(b.SentAt), a.FirstSeen.Compare(b.FirstSeen), cmp.Compare(a.Planned.ID, b.Planned.ID),
 	)
 }

@@ -37,14 +37,15 @@ func (c *Controller) Run(ctx context.Context, r Request) (Result, error) {
 			return Result{}, err
 		}
 	}
-	res := Result{Jobs: []string{}, Excluded: []dlqbridge.Exclusion{}, Outcomes: map[dlqbridge.SendOutcome]int{}}
-	res.Excluded = append(res.Excluded, s.excluded...)
+	res := Result{Jobs: []string{}, Excluded: s.excluded, Outcomes: map[dlqbridge.SendOutcome]int{}}
 	for _, t := range s.targets {
 		if err := c.cancelExpired(ctx, t.late); err != nil {
 			return res, err
 		}
-		if len(t.members) == 0 && !t.claimed || t.missing || ctx.Err() != nil {
-			res.Excluded = append(res.Excluded, t.excluded...)
+		if t.members.Len() == 0 && !t.claimed || t.missing || ctx.Err() != nil {
+			if err := res.Excluded.AddAll(t.excluded.All()); err != nil {
+				return res, err
+			}
 			continue
 		}
 		if err := c.runTarget(ctx, r, t, &res); err != nil {
@@ -59,9 +60,8 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 	id := "j_" + dlqbridge.NewToken()
 	j, last, err := c.take(ctx, t.urn, id)
 	if err != nil {
-		if _, ok := errors.AsType[*dlqbridge.LeaseHeldError](err); ok && len(t.members) == 0 {
-			res.Excluded = append(res.Excluded, t.excluded...) // their claims are of a living job
-			return nil
+		if _, ok := errors.AsType[*dlqbridge.LeaseHeldError](err); ok && t.members.Len() == 0 {
+			return res.Excluded.AddAll(t.excluded.All()) // their claims are of a living job
 		}
 		return err
 	}
@@ -76,15 +76,20 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 					return nil, err
 				}
 			}
-			t.members, t.excluded = nil, fresh(s.excluded, res.Excluded)
+			t.members = List[PlannedMember]{}
+			if t.excluded, err = fresh(s.excluded, res.Excluded); err != nil {
+				return nil, err
+			}
 			for _, again := range s.targets {
-				t.members, t.excluded = again.members, append(t.excluded, again.excluded...)
+				t.members = again.members
+				if err := t.excluded.AddAll(again.excluded.All()); err != nil {
+					return nil, err
+				}
 			}
 		}
 		members, left, err := c.grant(ctx, r, t.members)
-		t.excluded = append(t.excluded, left...)
-		res.Excluded = append(res.Excluded, t.excluded...)
-		if err != nil || len(members) == 0 {
+		err = errors.Join(err, res.Excluded.AddAll(t.excluded.All()), res.Excluded.AddAll(left.All()))
+		if err != nil || members.Len() == 0 {
 			return nil, err
 		}
 		now := c.clock()
@@ -92,15 +97,15 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 			ID: id, Version: 1, State: dlqbridge.JobRunning, Cause: r.Cause, Destination: t.urn, Route: t.route,
 			Fix: r.Fix, By: r.Actor, Why: r.Reason, Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight,
 			Canary: r.canary, PauseAtRecurrence: c.o.PauseAtRecurrence, PauseAtFailure: c.o.PauseAtFailure,
-			Created: now, Selected: len(members), Approval: r.second,
+			Created: now, Selected: members.Len(), Approval: r.second,
 		}
-		job.Note(now, r.Actor.String(), fmt.Sprintf("started with %d records: %s", len(members), r.Reason))
+		job.Note(now, r.Actor.String(), fmt.Sprintf("started with %d records: %s", members.Len(), r.Reason))
 		if s := r.second; s != nil {
 			job.Note(s.At, s.By.String(), fmt.Sprintf("approved plan %s: %s", s.Plan, s.Reason))
 		}
 		// Crash in the middle of it: the job item is written last, so there is no
 		// job, and its members stay authorised for the next run.
-		if err := c.again(ctx, func() error { return c.o.Jobs.CreateJob(ctx, job, members) }); err != nil {
+		if err := c.again(ctx, func() error { return c.o.Jobs.CreateJob(ctx, job, members.All()) }); err != nil {
 			return nil, fmt.Errorf("make job %s: %w", id, err)
 		}
 		return c.runner(ctx, j, t, job), nil
@@ -108,12 +113,27 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 }
 
 // fresh are the exclusions of records that are not excluded yet.
-func fresh(list, have []dlqbridge.Exclusion) []dlqbridge.Exclusion {
-	known := map[string]bool{}
-	for _, x := range have {
-		known[x.ID] = true
+func fresh(list, have List[dlqbridge.Exclusion]) (List[dlqbridge.Exclusion], error) {
+	var out List[dlqbridge.Exclusion]
+	if list.Len() == 0 {
+		return out, nil
 	}
-	return slices.DeleteFunc(list, func(x dlqbridge.Exclusion) bool { return known[x.ID] })
+	known := idSet{}
+	for x, err := range have.All() {
+		if err != nil {
+			return out, err
+		}
+		known.add(x.ID)
+	}
+	for x, err := range list.All() {
+		if err != nil {
+			return out, err
+		}
+		if !known.has(x.ID) {
+			out.Add(x)
+		}
+	}
+	return out, nil
 }
 
 // underLease adopts what the last holder left, asks prepare for the runner (nil:
@@ -142,8 +162,7 @@ func (c *Controller) underLease(ctx context.Context, j *journal, last dlqbridge.
 		case haltThreshold:
 			err = errors.Join(err, c.lapseAll(finish, run.job, run.job.By, "paused by itself"))
 		}
-		run.into(res)
-		return err
+		return errors.Join(err, run.into(res))
 	}()
 	finish, cancel := c.finishing(ctx)
 	defer cancel()
@@ -199,7 +218,7 @@ func (r *runner) groups(ctx context.Context, members []dlqbridge.Member) (map[st
 }
 
 // into adds what the job did to the result.
-func (r *runner) into(res *Result) {
+func (r *runner) into(res *Result) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if res.Job == "" {
@@ -208,19 +227,18 @@ func (r *runner) into(res *Result) {
 	res.Jobs = append(res.Jobs, r.job.ID)
 	res.Selected += r.job.Selected
 	res.Sent += r.outcomes[dlqbridge.OutcomeSent] + r.already
-	res.Excluded = append(res.Excluded, r.excluded...)
-	res.Records = append(res.Records, r.sent...)
 	for o, n := range r.outcomes {
 		res.Outcomes[o] += n
 	}
 	if res.State == "" || res.State == dlqbridge.JobDone {
 		res.State, res.Reason = r.latest.State, r.latest.Reason
 	}
+	return errors.Join(res.Excluded.AddAll(r.excluded.All()), res.Records.AddAll(r.sent.All()))
 }
 
 // Continue sends what a paused job, or one whose process died, has left.
 func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor, reason string) (Result, error) {
-	res := Result{Jobs: []string{}, Excluded: []dlqbridge.Exclusion{}, Outcomes: map[dlqbridge.SendOutcome]int{}}
+	res := Result{Jobs: []string{}, Outcomes: map[dlqbridge.SendOutcome]int{}}
 	job, err := c.o.Jobs.Job(ctx, id)
 	if err != nil {
 		return res, fmt.Errorf("job %s: %w", id, err)

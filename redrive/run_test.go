@@ -222,8 +222,8 @@ func TestRunLeavesOutWhatMustNotBeSent(t *testing.T) {
 		if diff := cmp.Diff(want, reasons(res.Excluded)); diff != "" {
 			t.Error(diff)
 		}
-		if len(res.Excluded) != len(want) {
-			t.Errorf("%d exclusions, want each once: %v", len(res.Excluded), res.Excluded)
+		if res.Excluded.Len() != len(want) {
+			t.Errorf("%d exclusions, want each once: %v", res.Excluded.Len(), res.Excluded)
 		}
 		if diff := cmp.Diff(map[string]int{"body of ok": 1, "body of unknown_but_safe": 1, "body of seconded": 1}, w.queues[orders].bodies()); diff != "" {
 			t.Error(diff)
@@ -293,7 +293,7 @@ func TestDeadlinesGoFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		var ids []string
-		for _, m := range plan.Jobs[0].Members {
+		for _, m := range whole(plan.Jobs[0].Members) {
 			ids = append(ids, m.ID)
 		}
 		if diff := cmp.Diff([]string{"r_3", "r_2"}, ids); diff != "" {

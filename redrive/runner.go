@@ -40,8 +40,8 @@ type runner struct {
 	missing  bool      // the destination does not exist
 	left     bool      // a claim stayed behind
 	wrote    time.Time // when the job was last written
-	excluded []dlqbridge.Exclusion
-	sent     []string
+	excluded List[dlqbridge.Exclusion]
+	sent     List[string]
 	outcomes map[dlqbridge.SendOutcome]int
 	already  int // sent earlier, by this same job
 	// inStep are the members of this canary step that were sent, troubled those
@@ -334,7 +334,7 @@ func (r *runner) drain(ctx context.Context) {
 func (r *runner) exclude(x dlqbridge.Exclusion) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.excluded = append(r.excluded, x)
+	r.excluded.Add(x)
 }
 
 func (r *runner) count(o dlqbridge.SendOutcome, id string) {
@@ -342,7 +342,7 @@ func (r *runner) count(o dlqbridge.SendOutcome, id string) {
 	defer r.mu.Unlock()
 	r.outcomes[o]++
 	if o == dlqbridge.OutcomeSent {
-		r.sent = append(r.sent, id)
+		r.sent.Add(id)
 	}
 	switch {
 	case r.inStep == nil:
@@ -361,7 +361,7 @@ const writeEvery = 5 * time.Second
 func (r *runner) through() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.outcomes[dlqbridge.OutcomeSent]+r.outcomes[dlqbridge.OutcomeInDoubt]+r.already+len(r.excluded) >= r.job.Selected
+	return r.outcomes[dlqbridge.OutcomeSent]+r.outcomes[dlqbridge.OutcomeInDoubt]+r.already+r.excluded.Len() >= r.job.Selected
 }
 
 // progress tells the caller, and now and then the job item, how far it is.
@@ -392,7 +392,7 @@ func (r *runner) progress(ctx context.Context) {
 func (r *runner) report(now time.Time) Progress {
 	p := Progress{
 		Job: r.job.ID, Destination: r.job.Destination, State: r.latest.State, Reason: r.halted.reason, Selected: r.job.Selected,
-		Sent: r.outcomes[dlqbridge.OutcomeSent] + r.already, InDoubt: r.outcomes[dlqbridge.OutcomeInDoubt], Excluded: len(r.excluded),
+		Sent: r.outcomes[dlqbridge.OutcomeSent] + r.already, InDoubt: r.outcomes[dlqbridge.OutcomeInDoubt], Excluded: r.excluded.Len(),
 		Doing: r.doing,
 	}
 	if took := now.Sub(r.began).Seconds(); took > 0 {
@@ -406,7 +406,7 @@ func (r *runner) counted() dlqbridge.Job {
 	job := r.latest
 	job.Sent = r.outcomes[dlqbridge.OutcomeSent] + r.already
 	job.InDoubt = r.outcomes[dlqbridge.OutcomeInDoubt]
-	job.Excluded = len(r.excluded)
+	job.Excluded = r.excluded.Len()
 	job.Doing = r.doing
 	return job
 }

@@ -450,8 +450,15 @@ func (p *process) Lease(_ context.Context, d string) (dlqbridge.Lease, error) {
 	return p.w.leases[d], nil
 }
 
-func (p *process) CreateJob(_ context.Context, j dlqbridge.Job, m []dlqbridge.Member) error {
+func (p *process) CreateJob(_ context.Context, j dlqbridge.Job, members iter.Seq2[dlqbridge.Member, error]) error {
 	return p.call("create-job", func() error {
+		var m []dlqbridge.Member
+		for one, err := range members {
+			if err != nil {
+				return err
+			}
+			m = append(m, one)
+		}
 		p.w.mu.Lock()
 		defer p.w.mu.Unlock()
 		p.w.jobs[j.ID], p.w.members[j.ID] = j, m
@@ -796,10 +803,19 @@ func request() redrive.Request {
 	return redrive.Request{Cause: dlqbridge.CauseTimeout, Fix: deploy, Reason: "the outage is over", Actor: alice}
 }
 
+// whole is a list in memory.
+func whole[T any](l redrive.List[T]) []T {
+	list, err := l.Slice()
+	if err != nil {
+		panic(err)
+	}
+	return list
+}
+
 // reasons maps the excluded ids to their reasons.
-func reasons(x []dlqbridge.Exclusion) map[string]dlqbridge.ExcludeReason {
+func reasons(x redrive.List[dlqbridge.Exclusion]) map[string]dlqbridge.ExcludeReason {
 	out := map[string]dlqbridge.ExcludeReason{}
-	for _, e := range x {
+	for _, e := range whole(x) {
 		out[e.ID] = e.Reason
 	}
 	return out

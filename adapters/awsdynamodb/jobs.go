@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -13,8 +12,12 @@ import (
 )
 
 // membersPerItem members take some 50 KB, well below an item's limit, and keep
-// a job of 100,000 records at 100 items.
-const membersPerItem = 1000
+// a job of 100,000 records at 100 items. So many of those items are written
+// together while the selection is read, some 1 MB: no more of it stands in memory.
+const (
+	membersPerItem = 1000
+	itemsAtOnce    = maxBatchWrites
+)
 
 // attrID is the id on a job's entry in the list.
 const attrID = "id"
@@ -23,14 +26,14 @@ const attrID = "id"
 // fine: the first answer may have been lost. If the process dies before the
 // job item is written, there is no job: members and list entry are read by
 // nobody.
-func (s *Store) CreateJob(ctx context.Context, j dlqbridge.Job, members []dlqbridge.Member) error {
+func (s *Store) CreateJob(ctx context.Context, j dlqbridge.Job, members iter.Seq2[dlqbridge.Member, error]) error {
 	if err := s.createJob(ctx, j, members); err != nil {
 		return fmt.Errorf("create job %s: %w", j.ID, err)
 	}
 	return nil
 }
 
-func (s *Store) createJob(ctx context.Context, j dlqbridge.Job, members []dlqbridge.Member) error {
+func (s *Store) createJob(ctx context.Context, j dlqbridge.Job, members iter.Seq2[dlqbridge.Member, error]) error {
 	if j.ID == "" || j.Version < 1 {
 		return fmt.Errorf("%w: it needs an id and a version from 1", dlqbridge.ErrInvalid)
 	}
@@ -46,18 +49,18 @@ func (s *Store) createJob(ctx context.Context, j dlqbridge.Job, members []dlqbri
 	if there != nil {
 		return s.sameJob(there, it)
 	}
-	var writes []write
-	for chunk, part := range slices.Collect(slices.Chunk(members, membersPerItem)) {
-		m, err := docItem(memberKey(j.ID, chunk), part)
-		if err != nil {
-			return fmt.Errorf("%w: encode members: %w", dlqbridge.ErrInvalid, err)
-		}
-		writes = append(writes, newWrite(s.records, m))
-	}
 	entry := key{jobsPK, keyTime(j.Created) + "#" + keyPart(j.ID)}.attributes()
 	entry[attrID] = text(j.ID)
-	writes = append(writes, newWrite(s.records, entry))
-	if err := errors.Join(s.putAll(ctx, writes)...); err != nil {
+	pages := pages{store: s, job: j.ID, writes: []write{newWrite(s.records, entry)}}
+	for m, err := range members {
+		if err == nil {
+			err = pages.add(ctx, m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := pages.end(ctx); err != nil {
 		return err
 	}
 	err = s.putIf(ctx, it, s.absent())
@@ -65,6 +68,51 @@ func (s *Store) createJob(ctx context.Context, j dlqbridge.Job, members []dlqbri
 		return s.sameJob(refused.existing, it)
 	}
 	return err
+}
+
+// pages writes members as they come.
+type pages struct {
+	store  *Store
+	job    string
+	page   []dlqbridge.Member
+	count  int
+	writes []write
+}
+
+func (p *pages) add(ctx context.Context, m dlqbridge.Member) error {
+	if p.page = append(p.page, m); len(p.page) < membersPerItem {
+		return nil
+	}
+	if err := p.turn(); err != nil || len(p.writes) < itemsAtOnce {
+		return err
+	}
+	return p.put(ctx)
+}
+
+// turn makes an item of a full page.
+func (p *pages) turn() error {
+	it, err := docItem(memberKey(p.job, p.count), p.page)
+	if err != nil {
+		return fmt.Errorf("%w: encode members: %w", dlqbridge.ErrInvalid, err)
+	}
+	p.writes = append(p.writes, newWrite(p.store.records, it))
+	p.page, p.count = nil, p.count+1
+	return nil
+}
+
+func (p *pages) put(ctx context.Context) error {
+	err := errors.Join(p.store.putAll(ctx, p.writes)...)
+	p.writes = nil
+	return err
+}
+
+func (p *pages) end(ctx context.Context) error {
+	if len(p.page) > 0 {
+		if err := p.turn(); err != nil {
+			return err
+		}
+	}
+	return p.put(ctx)
 }
 
 func (s *Store) sameJob(there, it item) error {

@@ -3,6 +3,7 @@ package awsdynamodb_test
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +20,17 @@ func job(n int) dlqbridge.Job {
 	}
 }
 
+// seq is a selection as it is read.
+func seq(list []dlqbridge.Member) iter.Seq2[dlqbridge.Member, error] {
+	return func(yield func(dlqbridge.Member, error) bool) {
+		for _, m := range list {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
 func members(n int) []dlqbridge.Member {
 	all := make([]dlqbridge.Member, n)
 	for i := range all {
@@ -30,12 +42,12 @@ func members(n int) []dlqbridge.Member {
 func TestAJobIsFrozenMovedAndListed(t *testing.T) {
 	b := open(t)
 	for n := range 5 {
-		must(t, b.CreateJob(t.Context(), job(n), members(3)))
+		must(t, b.CreateJob(t.Context(), job(n), seq(members(3))))
 	}
-	must(t, b.CreateJob(t.Context(), job(1), members(3))) // the same again: its answer may have been lost
+	must(t, b.CreateJob(t.Context(), job(1), seq(members(3)))) // the same again: its answer may have been lost
 	other := job(1)
 	other.Why = "another"
-	if err := b.CreateJob(t.Context(), other, members(9)); !errors.Is(err, dlqbridge.ErrExists) {
+	if err := b.CreateJob(t.Context(), other, seq(members(9))); !errors.Is(err, dlqbridge.ErrExists) {
 		t.Errorf("got %v, want ErrExists", err)
 	}
 	var got []dlqbridge.Member
@@ -67,21 +79,21 @@ func TestAJobIsFrozenMovedAndListed(t *testing.T) {
 func TestAJobWhoseCreatorDiedIsNone(t *testing.T) {
 	b := open(t)
 	b.fault(t, localstack.Fault{Operation: "PutItem", Do: localstack.DoError, Code: "ValidationException"})
-	if err := b.CreateJob(t.Context(), job(1), members(3)); err == nil {
+	if err := b.CreateJob(t.Context(), job(1), seq(members(3))); err == nil {
 		t.Fatal("created")
 	}
-	must(t, b.CreateJob(t.Context(), job(0), nil))
+	must(t, b.CreateJob(t.Context(), job(0), seq(nil)))
 	list, err := b.ListJobs(t.Context(), 1)
 	must(t, err)
 	diff(t, "jobs", []dlqbridge.Job{job(0)}, list)
 	b.fault(t, localstack.Fault{Operation: "PutItem", Do: localstack.DoDropAfter})
-	must(t, b.CreateJob(t.Context(), job(2), members(1)))
+	must(t, b.CreateJob(t.Context(), job(2), seq(members(1))))
 }
 
 func TestMembersAreReadFromAnyPosition(t *testing.T) {
 	b := open(t)
 	all := members(2500)
-	must(t, b.CreateJob(t.Context(), job(1), all))
+	must(t, b.CreateJob(t.Context(), job(1), seq(all)))
 	for _, from := range []int{-1, 0, 1, 999, 1000, 1001, 2499, 2500, 9999} {
 		var got []dlqbridge.Member
 		for m, err := range b.Members(t.Context(), "job1", from) {
@@ -94,6 +106,46 @@ func TestMembersAreReadFromAnyPosition(t *testing.T) {
 		must(t, err)
 		diff(t, "first", all[0], m)
 		break
+	}
+}
+
+// A selection is written while it is read, page by page; one that breaks off
+// makes no job, and the same job can be made again.
+func TestASelectionIsWrittenAsItIsRead(t *testing.T) {
+	b := open(t)
+	all := members(2*25*1000 + 3)
+	broken := errors.New("the disk is gone")
+	err := b.CreateJob(t.Context(), job(1), func(yield func(dlqbridge.Member, error) bool) {
+		for i, m := range all {
+			if i == 30_000 {
+				yield(dlqbridge.Member{}, broken)
+				return
+			}
+			if !yield(m, nil) {
+				return
+			}
+		}
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := b.Job(t.Context(), "job1"); !errors.Is(err, dlqbridge.ErrNotFound) {
+		t.Errorf("got %v, want ErrNotFound", err)
+	}
+	if list, err := b.ListJobs(t.Context(), 0); err != nil || len(list) > 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+	must(t, b.CreateJob(t.Context(), job(1), seq(all)))
+	i := 0
+	for m, err := range b.Members(t.Context(), "job1", 0) {
+		must(t, err)
+		if m != all[i] {
+			t.Fatalf("member %d is %v", i, m)
+		}
+		i++
+	}
+	if i != len(all) {
+		t.Errorf("%d of %d members", i, len(all))
 	}
 }
 
@@ -144,7 +196,7 @@ func TestALostAnswerAboutAHoldIsSettled(t *testing.T) {
 
 func TestTheGateSeesEverythingInOneCall(t *testing.T) {
 	b := open(t)
-	must(t, b.CreateJob(t.Context(), job(1), nil), b.AddHold(t.Context(), dlqbridge.Hold{ID: "h", All: true, At: start}))
+	must(t, b.CreateJob(t.Context(), job(1), seq(nil)), b.AddHold(t.Context(), dlqbridge.Hold{ID: "h", All: true, At: start}))
 	var all []dlqbridge.Control
 	var ids []string
 	want := map[string]dlqbridge.Control{}

@@ -121,7 +121,7 @@ func TestAnyBrokerByURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.Sent != 1 || len(result.Excluded) != 1 || result.Excluded[0].Reason != "too_large" {
+	if left, err := result.Excluded.Slice(); err != nil || result.Sent != 1 || len(left) != 1 || left[0].Reason != "too_large" {
 		t.Fatalf("redrive: %+v", result)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

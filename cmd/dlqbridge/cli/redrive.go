@@ -166,27 +166,28 @@ func (s *session) showPlan(ctx context.Context, c *redrive.Controller, r redrive
 	if err != nil {
 		return windowError(err)
 	}
-	if p.Excluded == nil {
-		p.Excluded = []dlqbridge.Exclusion{}
-	}
 	if p.Jobs == nil {
 		p.Jobs = []redrive.PlannedJob{}
 	}
-	return s.print(planDocument(p), func(out *screen.Screen) { printPlan(out, p) })
+	doc, lists := p.Apart()
+	return s.printLong(planDocument(doc), lists, func(out *screen.Screen) error { return printPlan(out, p) })
 }
 
-func printPlan(out *screen.Screen, p redrive.Plan) {
+func printPlan(out *screen.Screen, p redrive.Plan) error {
 	if p.Selected == 0 {
 		out.Printf("nothing of cause %s can be sent\n", string(p.Cause))
 	}
 	for _, j := range p.Jobs {
-		took := time.Duration(math.Ceil(float64(len(j.Members))/max(p.Rate.PerSecond(), 1e-9))) * time.Second
-		out.Printf("%s  %s at %s, about %s\n", screen.Styled{Style: screen.Bold, Text: j.Destination}, plural(len(j.Members), "record"), p.Rate.String(), took.String())
+		took := time.Duration(math.Ceil(float64(j.Members.Len())/max(p.Rate.PerSecond(), 1e-9))) * time.Second
+		out.Printf("%s  %s at %s, about %s\n", screen.Styled{Style: screen.Bold, Text: j.Destination}, plural(j.Members.Len(), "record"), p.Rate.String(), took.String())
 		if len(j.Receivers) > 0 {
 			out.Printf("  received by %s\n", strings.Join(j.Receivers, ", "))
 		}
 		table := out.NewTable("  RECORD", "ACTION", "AUTHORISED")
-		for _, m := range j.Members {
+		for m, err := range j.Members.All() {
+			if err != nil {
+				return err
+			}
 			by := "by this run"
 			switch {
 			case m.Resend:
@@ -200,39 +201,50 @@ func printPlan(out *screen.Screen, p redrive.Plan) {
 		}
 		table.Flush()
 	}
-	printExcluded(out, p.Excluded, p.Fix != nil)
+	if err := printExcluded(out, p.Excluded, p.Fix != nil); err != nil {
+		return err
+	}
 	printEstimate(out, p)
 	out.Printf("hash %s\n", p.Hash)
 	if p.ForApproval && p.Selected > 0 {
 		out.Printf("it runs once another authenticated person approved it: dlqbridge redrive approve --plan FILE (write it with -o json)\n")
 	}
+	return nil
 }
 
-func printExcluded(out *screen.Screen, excluded []dlqbridge.Exclusion, fixed bool) {
-	if len(excluded) == 0 {
-		return
+func printExcluded(out *screen.Screen, excluded redrive.List[dlqbridge.Exclusion], fixed bool) error {
+	if excluded.Len() == 0 {
+		return nil
 	}
-	counts := map[dlqbridge.ExcludeReason]int{}
-	for _, e := range excluded {
-		counts[e.Reason]++
+	counts, example := map[dlqbridge.ExcludeReason]int{}, map[dlqbridge.ExcludeReason]string{}
+	for e, err := range excluded.All() {
+		if err != nil {
+			return err
+		}
+		if counts[e.Reason]++; counts[e.Reason] == 1 {
+			example[e.Reason] = e.ID
+		}
 	}
 	var summary []string
 	for reason, n := range counts {
 		summary = append(summary, fmt.Sprintf("%s %d", reason, n))
 	}
 	slices.Sort(summary)
-	out.Printf("%s: %s\n", screen.Styled{Style: screen.Yellow, Text: fmt.Sprintf("%d excluded", len(excluded))}, strings.Join(summary, ", "))
+	out.Printf("%s: %s\n", screen.Styled{Style: screen.Yellow, Text: fmt.Sprintf("%d excluded", excluded.Len())}, strings.Join(summary, ", "))
 	table := out.NewTable("  RECORD", "REASON", "DETAIL")
-	for _, e := range excluded {
+	for e, err := range excluded.All() {
+		if err != nil {
+			return err
+		}
 		table.Row("  "+e.ID, string(e.Reason), e.Detail)
 	}
 	table.Flush()
 	for _, reason := range slices.Sorted(maps.Keys(counts)) {
-		i := slices.IndexFunc(excluded, func(e dlqbridge.Exclusion) bool { return e.Reason == reason })
-		if hint := nextStep(reason, excluded[i].ID, fixed); hint != "" {
+		if hint := nextStep(reason, example[reason], fixed); hint != "" {
 			out.Printf("  %s: %s\n", string(reason), hint)
 		}
 	}
+	return nil
 }
 
 // nextStep is what a person can do about records that were left out for a
@@ -348,9 +360,6 @@ func (s *session) finish(ctx context.Context, c *redrive.Controller, r redrive.R
 	if runErr != nil && r.Job == "" {
 		return windowError(runErr)
 	}
-	if r.Excluded == nil {
-		r.Excluded = []dlqbridge.Exclusion{}
-	}
 	if r.Jobs == nil {
 		r.Jobs = []string{}
 	}
@@ -358,7 +367,7 @@ func (s *session) finish(ctx context.Context, c *redrive.Controller, r redrive.R
 		r.Outcomes = map[dlqbridge.SendOutcome]int{}
 	}
 	var waitErr error
-	if waitFor && runErr == nil && len(r.Records) > 0 {
+	if waitFor && runErr == nil && r.Records.Len() > 0 {
 		var outcomes map[dlqbridge.SendOutcome]int
 		if outcomes, waitErr = c.Wait(ctx, r.Records); outcomes != nil {
 			r.Outcomes = outcomes
@@ -367,7 +376,8 @@ func (s *session) finish(ctx context.Context, c *redrive.Controller, r redrive.R
 	if r.Job == "" && r.State == "" {
 		r.State = dlqbridge.JobDone
 	}
-	if err := s.print(resultDoc{r, orNull(r.Job)}, func(out *screen.Screen) { printResult(out, r, fixed) }); err != nil {
+	doc, lists := r.Apart()
+	if err := s.printLong(resultDoc{doc, orNull(r.Job)}, lists, func(out *screen.Screen) error { return printResult(out, r, fixed) }); err != nil {
 		return err
 	}
 	switch {
@@ -383,11 +393,10 @@ func (s *session) finish(ctx context.Context, c *redrive.Controller, r redrive.R
 	return nil
 }
 
-func printResult(out *screen.Screen, r redrive.Result, fixed bool) {
+func printResult(out *screen.Screen, r redrive.Result, fixed bool) error {
 	if r.Job == "" && r.Selected == 0 {
 		out.Printf("nothing was selected\n")
-		printExcluded(out, r.Excluded, fixed)
-		return
+		return printExcluded(out, r.Excluded, fixed)
 	}
 	out.Printf("%s  %s: %d of %d sent", screen.Styled{Style: screen.Bold, Text: strings.Join(r.Jobs, ", ")}, string(r.State), r.Sent, r.Selected)
 	if r.Reason != "" {
@@ -402,11 +411,14 @@ func printResult(out *screen.Screen, r redrive.Result, fixed bool) {
 	if len(outcomes) > 0 {
 		out.Printf("outcomes: %s\n", strings.Join(outcomes, ", "))
 	}
-	printExcluded(out, r.Excluded, fixed)
+	if err := printExcluded(out, r.Excluded, fixed); err != nil {
+		return err
+	}
 	switch {
 	case r.State == dlqbridge.JobPaused:
 		out.Printf("go on with: dlqbridge redrive continue %s --reason …\n", r.Job)
 	case r.Outcomes[dlqbridge.OutcomeSent] > 0:
 		out.Printf("sent is not worked: `dlqbridge serve` or `dlqbridge redrive observe` settle the outcomes\n")
 	}
+	return nil
 }

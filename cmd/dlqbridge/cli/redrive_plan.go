@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -73,18 +70,14 @@ func readPlan(file string) (redrive.Plan, error) {
 	wrong := func(err error) (redrive.Plan, error) {
 		return redrive.Plan{}, usagef("write it with `dlqbridge redrive plan … -o json`", "plan file %s: %s", file, err.Error())
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // the person names the file
+	in, err := os.Open(file) //nolint:gosec // the person names the file
 	if err != nil {
 		return wrong(err)
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
+	defer in.Close()
 	var doc planDoc
-	if err := d.Decode(&doc); err != nil {
+	if err := redrive.ReadPlan(in, &doc, &doc.Plan); err != nil {
 		return wrong(err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return wrong(errors.New("something stands behind the plan"))
 	}
 	if doc.ran() {
 		return wrong(errors.New("it was changed after it was made: a plan has no job, and nothing of it is sent"))
@@ -154,7 +147,7 @@ runs; the approval lapses after redrive.authorize_ttl. Read the plan first.`,
 			}
 			return s.print(d, func(out *screen.Screen) {
 				for _, j := range p.Jobs {
-					out.Printf("%s to %s\n", plural(len(j.Members), "record"), j.Destination)
+					out.Printf("%s to %s\n", plural(j.Members.Len(), "record"), j.Destination)
 				}
 				out.Printf("plan %s approved by %s until %s\n", d.Plan, d.By, d.Until)
 				out.Printf("somebody else runs it: dlqbridge redrive run --plan %s --reason …\n", file)

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +23,7 @@ import (
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
+	"github.com/dlqbridge/dlqbridge/redrive"
 )
 
 // defaultFile is read from the working directory if nothing names another one.
@@ -51,6 +54,19 @@ func (s *session) print(document any, text func(*screen.Screen)) error {
 	}
 	text(s.screen)
 	return s.stdout.err
+}
+
+// printLong is print for a document whose lists may be longer than memory.
+func (s *session) printLong(document any, lists *redrive.Long, text func(*screen.Screen) error) error {
+	if !s.json() {
+		return errors.Join(text(s.screen), s.stdout.err)
+	}
+	var head bytes.Buffer
+	if err := screen.WriteJSON(&head, document); err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(s.stdout, 1<<16)
+	return errors.Join(lists.Write(out, head.Bytes(), screen.LongList), out.Flush())
 }
 
 // noFileHint is what to do where no configuration was found.

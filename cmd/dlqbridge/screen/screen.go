@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -149,6 +150,43 @@ func WriteJSON(w io.Writer, v any) error {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
 	_, err := w.Write(escapeJSON(b.Bytes()))
+	return err
+}
+
+// LongList writes a list of a document that WriteJSON would write, value by
+// value, so that a list of any length needs no memory. Before is what stands
+// before it in the document.
+func LongList(w io.Writer, before []byte, values iter.Seq2[any, error]) error {
+	line := before[bytes.LastIndexByte(before, '\n')+1:]
+	outer := string(line[:len(line)-len(bytes.TrimLeft(line, " "))])
+	inner := outer + "  "
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent(inner, "  ")
+	opened := "[\n"
+	for v, err := range values {
+		if err != nil {
+			return err
+		}
+		b.Reset()
+		if err := e.Encode(v); err != nil {
+			return fmt.Errorf("encode the answer: %w", err)
+		}
+		text := escapeJSON(bytes.TrimRight(b.Bytes(), "\n"))
+		if _, err := io.WriteString(w, opened+inner); err != nil {
+			return err
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+		opened = ",\n"
+	}
+	end := "\n" + outer + "]"
+	if opened == "[\n" {
+		end = "[]"
+	}
+	_, err := io.WriteString(w, end)
 	return err
 }
 

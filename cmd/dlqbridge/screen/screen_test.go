@@ -127,3 +127,49 @@ func FuzzSafe(f *testing.F) {
 		}
 	})
 }
+
+// A list that is written value by value looks as in a document that is written
+// at once.
+func TestALongListLooksLikeAnyOther(t *testing.T) {
+	type value struct {
+		ID   string   `json:"id"`
+		Tags []string `json:"tags"`
+	}
+	for _, values := range [][]value{{}, {{"r_1", nil}}, {{"r_1", []string{"a", "<b>"}}, {"\x1b[2J", []string{}}}} {
+		type document struct {
+			Before int `json:"before"`
+			Jobs   []struct {
+				Values any `json:"values"`
+			} `json:"jobs"`
+			After string `json:"after"`
+		}
+		d := document{After: "x"}
+		d.Jobs = make([]struct {
+			Values any `json:"values"`
+		}, 1)
+		d.Jobs[0].Values = values
+		var want, head, got bytes.Buffer
+		d.Jobs[0].Values = "PLACE"
+		if err := screen.WriteJSON(&head, d); err != nil {
+			t.Fatal(err)
+		}
+		d.Jobs[0].Values = values
+		if err := screen.WriteJSON(&want, d); err != nil {
+			t.Fatal(err)
+		}
+		before, after, _ := bytes.Cut(head.Bytes(), []byte(`"PLACE"`))
+		got.Write(before)
+		err := screen.LongList(&got, before, func(yield func(any, error) bool) {
+			for _, v := range values {
+				if !yield(v, nil) {
+					return
+				}
+			}
+		})
+		got.Write(after)
+		if err != nil || got.String() != want.String() {
+			t.Errorf("got\n%s\nwant\n%s\n%v", got.String(), want.String(), err)
+		}
+		clean(t, got.String())
+	}
+}
