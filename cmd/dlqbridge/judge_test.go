@@ -1,16 +1,21 @@
 package main_test
 
 import (
+	"context"
 	"maps"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/googleapis/gax-go/v2"
 
+	"github.com/dlqbridge/dlqbridge/localstack"
 	"github.com/dlqbridge/dlqbridge/localstack/check"
 )
 
@@ -62,6 +67,76 @@ routes:
 	}
 	got, _ := w.drain("orders")
 	diffSums(t, "orders", got, want)
+}
+
+// The same over Google's own emulator, which forwards a dead letter only when
+// its source is asked again and may answer with nothing although there is
+// something; records are on the local cloud.
+func TestStoryOnTheOfficialPubSubEmulator(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts another program")
+	}
+	address := check.StartPubSubEmulator(t)
+	w := newWorld(t, `
+tables: {records: dlqbridge-records, payloads: dlqbridge-payloads, ledger: agent-ledger}
+routes:
+  - name: invoices
+    pubsub: {project: `+localstack.Project+`, dead_letter_subscription: invoices-dead, source_topic: invoices}
+    effects: none
+`)
+	w.env = append(w.env, "PUBSUB_EMULATOR_HOST="+address)
+	g := connectGoogle(t, check.PubSubEmulatorOptions(address)...)
+	const n = 42
+	// With ordering on, the emulator fails where it would forward.
+	g.consumer("invoices", unordered)
+	var messages []*pubsubpb.PubsubMessage
+	for i := range n {
+		messages = append(messages, failed(i))
+	}
+	want := g.publish("invoices", messages...)
+	w.run(0, "tables", "create")
+	for left := 5 * n; left > 0; {
+		got := g.waitFor("invoices", time.Minute)
+		left -= len(got)
+		g.settle("invoices", got, 0)
+	}
+	for range 3 {
+		if got := g.pull("invoices"); len(got) > 0 {
+			t.Fatalf("%d messages came a sixth time", len(got))
+		}
+	}
+	if counts := runJSON[intakeResult](w, 0, "intake", "--until-empty"); counts.Letters != n || counts.Records != n || counts.Unstored != 0 {
+		t.Fatalf("intake: %+v", counts)
+	}
+	result := runJSON[redriveResult](w, 0, "redrive", "run", "--cause", "timeout", "--fix", "deploy:1.4.2", "--reason", "the outage is over", "--rate", "200/s")
+	if result.Sent != n || len(result.Excluded) != 0 {
+		t.Fatalf("redrive: %+v", result)
+	}
+	got := map[string]int{}
+	for left := n; left > 0; {
+		received := g.waitFor("invoices", time.Minute)
+		if len(received) == 0 {
+			t.Fatalf("%d messages did not come home", left)
+		}
+		left -= len(received)
+		for _, r := range received {
+			got[sumWithoutMarks(r.GetMessage())]++
+		}
+		g.settle("invoices", received, -1)
+	}
+	diffSums(t, "invoices", got, want)
+}
+
+// waitFor waits for messages of a subscription.
+func (g *google) waitFor(subscription string, patience time.Duration) []*pubsubpb.ReceivedMessage {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
+	defer cancel()
+	out, err := g.subscriptions.Pull(ctx, &pubsubpb.PullRequest{Subscription: subscriptionName(subscription), MaxMessages: 100}, gax.WithRetry(nil))
+	if err != nil && ctx.Err() == nil {
+		g.t.Fatal(err)
+	}
+	return out.GetReceivedMessages()
 }
 
 // visible counts the messages that a receiver could get.

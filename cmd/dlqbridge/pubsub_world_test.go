@@ -15,6 +15,7 @@ import (
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/googleapis/gax-go/v2"
+	"google.golang.org/api/option"
 
 	"github.com/dlqbridge/dlqbridge/adapters/gcppubsub"
 	"github.com/dlqbridge/dlqbridge/localstack"
@@ -29,14 +30,20 @@ type google struct {
 
 func newGoogle(t testing.TB, cloud *localstack.Cloud) *google {
 	t.Helper()
-	topics, err := pubsub.NewTopicAdminClient(t.Context(), cloud.PubSubOptions()...)
+	return connectGoogle(t, cloud.PubSubOptions()...)
+}
+
+func connectGoogle(t testing.TB, options ...option.ClientOption) *google {
+	t.Helper()
+	topics, err := pubsub.NewTopicAdminClient(t.Context(), options...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	subscriptions, err := pubsub.NewSubscriptionAdminClient(t.Context(), cloud.PubSubOptions()...)
+	subscriptions, err := pubsub.NewSubscriptionAdminClient(t.Context(), options...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { topics.Close(); subscriptions.Close() })
 	return &google{t, topics, subscriptions}
 }
 
@@ -76,7 +83,7 @@ func (g *google) subscription(short, topic string, set func(*pubsubpb.Subscripti
 
 // consumer makes a topic with one consumer of the same name whose failures go
 // to name-dead, where they are kept.
-func (g *google) consumer(name string) {
+func (g *google) consumer(name string, alter ...func(*pubsubpb.Subscription)) {
 	g.t.Helper()
 	g.topic(name)
 	g.topic(name + "-dead")
@@ -84,8 +91,13 @@ func (g *google) consumer(name string) {
 	g.subscription(name, name, func(s *pubsubpb.Subscription) {
 		s.EnableMessageOrdering = true
 		s.DeadLetterPolicy = &pubsubpb.DeadLetterPolicy{DeadLetterTopic: topicName(name + "-dead"), MaxDeliveryAttempts: 5}
+		for _, a := range alter {
+			a(s)
+		}
 	})
 }
+
+func unordered(s *pubsubpb.Subscription) { s.EnableMessageOrdering = false }
 
 // publish publishes messages, one request for each ordering key, and returns
 // their sums.
@@ -142,9 +154,7 @@ func (g *google) drain(subscription string) (sums, marks map[string]int) {
 		for _, r := range got {
 			m := r.GetMessage()
 			marks[m.GetAttributes()["agent.redrive"]]++
-			delete(m.GetAttributes(), "agent.redrive")
-			delete(m.GetAttributes(), "agent.redrive.to")
-			sums[sumOfMessage(m)]++
+			sums[sumWithoutMarks(m)]++
 		}
 		g.settle(subscription, got, -1)
 	}
@@ -166,6 +176,12 @@ func (g *google) settle(subscription string, got []*pubsubpb.ReceivedMessage, se
 	if err != nil {
 		g.t.Fatal(err)
 	}
+}
+
+func sumWithoutMarks(m *pubsubpb.PubsubMessage) string {
+	delete(m.GetAttributes(), "agent.redrive")
+	delete(m.GetAttributes(), "agent.redrive.to")
+	return sumOfMessage(m)
 }
 
 func sumOfMessage(m *pubsubpb.PubsubMessage) string {

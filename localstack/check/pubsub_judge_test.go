@@ -1,123 +1,20 @@
 package check_test
 
 import (
-	"bytes"
-	"context"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
-	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
-	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/api/option"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/dlqbridge/dlqbridge/localstack/check"
 )
-
-// emulatorJars are where Google's SDK puts its emulator.
-var emulatorJars = []string{
-	"/usr/lib/google-cloud-sdk", "/usr/share/google-cloud-sdk", "/opt/google-cloud-sdk", "/opt/homebrew/share/google-cloud-sdk",
-	"/usr/local/share/google-cloud-sdk", "/snap/google-cloud-cli/current", "$HOME/google-cloud-sdk", "$CLOUDSDK_ROOT_DIR",
-}
-
-// emulatorJar finds the official emulator: where PUBSUB_EMULATOR_JAR says, or
-// in the usual places of the SDK.
-func emulatorJar() string {
-	if path := os.Getenv("PUBSUB_EMULATOR_JAR"); path != "" {
-		return path
-	}
-	for _, root := range emulatorJars {
-		found, _ := filepath.Glob(filepath.Join(os.ExpandEnv(root), "platform/pubsub-emulator/lib/cloud-pubsub-emulator-*.jar"))
-		if len(found) > 0 {
-			return found[len(found)-1]
-		}
-	}
-	return ""
-}
-
-// startEmulator starts the official emulator on a free port and returns its
-// address.
-func startEmulator(t *testing.T) string {
-	t.Helper()
-	java, err := exec.LookPath("java")
-	if err != nil {
-		t.Skip("needs java: the official Pub/Sub emulator is a Java program")
-	}
-	jar := emulatorJar()
-	if jar == "" {
-		t.Skip("needs the official Pub/Sub emulator: install the component pubsub-emulator of Google's SDK, or name its jar in PUBSUB_EMULATOR_JAR")
-	}
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := probe.Addr().String()
-	probe.Close()
-	_, port, _ := net.SplitHostPort(address)
-	var output bytes.Buffer
-	command := exec.Command(java, "-XX:+UseSerialGC", "-Xmx512m", "-jar", jar, "--host=127.0.0.1", "--port="+port)
-	command.Stdout, command.Stderr = &output, &output
-	if err := command.Start(); err != nil {
-		t.Skipf("needs java: %v", err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		// It ends when the test kills it, so its error says nothing.
-		_ = command.Wait()
-		close(ended)
-	}()
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		<-ended
-	})
-	client, err := pubsub.NewTopicAdminClient(t.Context(), emulatorOptions(address)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	patience := time.NewTimer(time.Minute)
-	defer patience.Stop()
-	again := time.NewTicker(200 * time.Millisecond)
-	defer again.Stop()
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		_, err := client.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: "projects/p/topics/none"})
-		cancel()
-		if err != nil && strings.Contains(err.Error(), "NotFound") {
-			return address
-		}
-		select {
-		case <-again.C:
-		case <-ended:
-			t.Skipf("needs java: the emulator stopped: %s", output.String())
-		case <-patience.C:
-			t.Skip("needs java: the emulator does not answer within a minute")
-		}
-	}
-}
-
-func emulatorOptions(address string) []option.ClientOption {
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<26)))
-	if err != nil {
-		panic(err) // the options are constants
-	}
-	return []option.ClientOption{option.WithGRPCConn(conn), option.WithTelemetryDisabled()}
-}
 
 func TestPubSubOfTheOfficialEmulator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts another program and waits for its deadlines")
 	}
-	address := startEmulator(t)
+	address := check.StartPubSubEmulator(t)
 	check.PubSub(t, check.PubSubHarness{
-		Options: func() []option.ClientOption { return emulatorOptions(address) },
+		Options: func() []option.ClientOption { return check.PubSubEmulatorOptions(address) },
 		Project: "check", Parallel: true, Known: officialPubSub,
 	})
 }
