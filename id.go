@@ -51,6 +51,13 @@ func RecordID(identity Identity, source, tenant, key string, episode int) string
 	return "r_" + idEncoding.EncodeToString(digest(source, tenant, string(identity)+":"+key, string(e[:])))[:26]
 }
 
+// ValidRecordID says whether s has the form of a record id, so that no other
+// text is ever used as a key.
+func ValidRecordID(s string) bool {
+	rest, ok := strings.CutPrefix(s, "r_")
+	return ok && len(rest) == 26 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
 // ArrivalKey names one letter on its record: the same letter delivered again
 // has the same key.
 func ArrivalKey(l Letter) string {

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ var mayImport = []struct {
 	{dir: "cmd/localcloud", allow: []string{"any"}},
 	{dir: "cmd", allow: []string{"any"}, deny: []string{module + "/localstack", module + "/adapters/adaptertest"}},
 	{dir: "localstack", allow: []string{"any"}, deny: []string{module + "/cmd", module + "/enrich", module + "/redrive"}},
+	{dir: "adapters/retry", allow: []string{"std", module}},
 	{dir: "enrich", allow: []string{"std", module}},
 	{dir: "redrive", allow: []string{"std", module}},
 	{dir: "adapters", allow: []string{"any"}, deny: []string{module + "/cmd", module + "/enrich", module + "/redrive", module + "/localstack"}},
@@ -64,7 +66,7 @@ func TestWhoImportsWhom(t *testing.T) {
 }
 
 func forbidden(dir, imported string) string {
-	if a, b := adapterOf(dir), adapterOf(strings.TrimPrefix(imported, module+"/")); a != "" && b != "" && a != b && b != "awserr" {
+	if a, b := adapterOf(dir), adapterOf(strings.TrimPrefix(imported, module+"/")); a != "" && b != "" && a != b && !slices.Contains(shared, b) {
 		return "no adapter imports another"
 	}
 	for _, rule := range mayImport {
@@ -88,8 +90,11 @@ func forbidden(dir, imported string) string {
 	return "no rule"
 }
 
-// adapterOf names the adapter a folder belongs to. What is in awserr is what the AWS
-// adapters share; it talks to nothing itself.
+// shared are folders that adapters share and that talk to nothing themselves:
+// what errors of AWS mean, and how calls are tried again.
+var shared = []string{"awserr", "retry"}
+
+// adapterOf names the adapter a folder belongs to.
 func adapterOf(dir string) string {
 	rest, ok := strings.CutPrefix(dir, "adapters/")
 	if !ok {
@@ -107,6 +112,9 @@ func TestTheImportRulesBite(t *testing.T) {
 		{"redrive", module + "/adapters/awssqs"},
 		{"adapters/awssqs", module + "/adapters/awsdynamodb"},
 		{"adapters/awssqs", module + "/localstack"},
+		{"adapters/gcppubsub", module + "/adapters/awssqs"},
+		{"adapters/retry", "github.com/aws/aws-sdk-go-v2/aws"},
+		{"adapters/retry", module + "/adapters/awserr"},
 		{"cmd/dlqbridge", module + "/localstack"},
 		{"cmd/dlqbridge/config", module + "/localstack/clock"},
 		{"localstack/sqs", module + "/enrich"},

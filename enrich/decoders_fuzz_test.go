@@ -37,7 +37,6 @@ func FuzzTexts(f *testing.F) {
 		traceID(s)
 		causeOfCode(s)
 		causeOfMessage(s)
-		ParseMark([]byte(s))
 		if out, ok := decodeBase64JSON([]byte(s)); ok && len(out) > len(s) {
 			t.Fatalf("%d bytes became %d", len(s), len(out))
 		}

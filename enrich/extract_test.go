@@ -248,7 +248,7 @@ func TestMarkIsReadStrictly(t *testing.T) {
 		strings.Replace(good, "retry", "human_review", 1):        false,
 		strings.Replace(good, "j_1", strings.Repeat("j", 65), 1): false,
 		`{"rec":"` + id + `"}`:                                   false,
-		`[]`:                                                     false, ``: false, "\xff": false, strings.Repeat(" ", 2000) + good: false,
+		`[]`:                                                     false, ``: false, "\xff": false, strings.Repeat(" ", 5000) + good: false,
 	} {
 		a := plain(t).Extract(sqsLetter("x", text(dlqbridge.MarkName, value)))
 		if (a.Mark != nil) != want || (len(a.Conflicts) == 0) != want {

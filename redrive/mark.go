@@ -7,9 +7,6 @@ import (
 	"github.com/dlqbridge/dlqbridge"
 )
 
-// maxMark bounds the mark's value: it must leave room in the smallest queue.
-const maxMark = 1024
-
 // deadLetterMarks is how the names of the attributes start that Pub/Sub adds to
 // a dead-lettered message; they are not the producer's.
 const deadLetterMarks = "CloudPubSubDeadLetterSource"
@@ -45,11 +42,11 @@ func markValue(m dlqbridge.Mark) []byte {
 		m.From = ""
 	}
 	value := encode(m)
-	if len(value) > maxMark {
+	if len(value) > dlqbridge.MaxMark {
 		m.Idem = ""
 		value = encode(m)
 	}
-	if len(value) > maxMark {
+	if len(value) > dlqbridge.MaxMark {
 		m.From = ""
 		value = encode(m)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // Limits of the batch calls ("BatchWriteItem" and "BatchGetItem", DynamoDB API
@@ -55,7 +56,7 @@ func (s *Store) putAll(ctx context.Context, writes []write) []error {
 	for n, i := range once {
 		at[i] = n
 	}
-	done := awserr.RetryEach(ctx, s.repeatable(), len(once), func(ctx context.Context, positions []int) []error {
+	done := retry.Each(ctx, s.repeatable(), len(once), func(ctx context.Context, positions []int) []error {
 		todo := make([]write, len(positions))
 		for n, p := range positions {
 			todo[n] = writes[once[p]]
@@ -170,7 +171,7 @@ func (s *Store) getFrom(ctx context.Context, table string, keys []key) (map[key]
 // getBatch reads at most maxBatchReads keys.
 func (s *Store) getBatch(ctx context.Context, table string, keys []key) (map[key]item, error) {
 	found := make(map[key]item, len(keys))
-	errs := awserr.RetryEach(ctx, s.repeatable(), len(keys), func(ctx context.Context, positions []int) []error {
+	errs := retry.Each(ctx, s.repeatable(), len(keys), func(ctx context.Context, positions []int) []error {
 		errs := make([]error, len(positions))
 		request := types.KeysAndAttributes{ConsistentRead: aws.Bool(true)}
 		position := make(map[key]int, len(positions))

@@ -56,6 +56,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // Client is the part of *dynamodb.Client that a Store uses.
@@ -103,7 +104,7 @@ type Options struct {
 	// Concurrency bounds the parallel calls of one call; 0 means DefaultConcurrency.
 	Concurrency int
 	// Retry says how calls are tried again; Repeatable is decided per call.
-	Retry awserr.Policy
+	Retry retry.Policy
 }
 
 // Store is the record store in DynamoDB. Its methods may be called concurrently.
@@ -115,7 +116,7 @@ type Store struct {
 	payloadRetention  time.Duration
 	recordRetention   time.Duration
 	concurrency       int
-	retry             awserr.Policy
+	retry             retry.Policy
 
 	// routes are the routes known to stand in the registry with our shards.
 	routes sync.Map
@@ -187,10 +188,10 @@ func New(o Options) (*Store, error) {
 
 // repeat tries a call again that is the same when made twice.
 func (s *Store) repeat(ctx context.Context, do func(context.Context) error) error {
-	return awserr.Retry(ctx, s.repeatable(), do)
+	return retry.Do(ctx, s.repeatable(), do)
 }
 
-func (s *Store) repeatable() awserr.Policy {
+func (s *Store) repeatable() retry.Policy {
 	p := s.retry
 	p.Repeatable = true
 	return p

@@ -14,7 +14,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awsdynamodb"
-	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 	"github.com/dlqbridge/dlqbridge/localstack"
 )
 
@@ -54,7 +54,7 @@ func (b *bench) another(tb testing.TB, change ...func(*awsdynamodb.Options)) *aw
 	tb.Helper()
 	o := awsdynamodb.Options{
 		Client: b.client, Records: names.Records, Payloads: names.Payloads, Now: b.at,
-		Retry: awserr.Policy{Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }},
+		Retry: retry.Policy{Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }},
 	}
 	for _, c := range change {
 		c(&o)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // TablesClient is the part of *dynamodb.Client that makes and inspects tables.
@@ -168,7 +169,7 @@ func (t tableSpec) timeToLive(ctx context.Context, client TablesClient) (on bool
 // recover switches point-in-time recovery on. A table that was just made
 // refuses it for some seconds.
 func (t tableSpec) recover(ctx context.Context, client TablesClient) error {
-	return awserr.Retry(ctx, awserr.Policy{Repeatable: true}, func(ctx context.Context) error {
+	return retry.Do(ctx, retry.Policy{Repeatable: true}, func(ctx context.Context) error {
 		_, err := client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
 			TableName:                        aws.String(t.name),
 			PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},

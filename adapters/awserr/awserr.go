@@ -1,8 +1,7 @@
 // Package awserr is the one place that says what an error of the AWS SDK
-// means ([Wrap], [Entry]), and how calls are tried again ([Retry],
-// [RetryEach]). The adapters for SQS and DynamoDB and the ledger share it;
-// it is no adapter itself, so the rule that adapters never import one another
-// stands.
+// means ([Wrap], [Entry]). The adapters for SQS and DynamoDB and the ledger share
+// it; it is no adapter itself, so the rule that adapters never import one another
+// stands. How calls are tried again is package retry's.
 //
 // # Meanings
 //
@@ -13,7 +12,7 @@
 // Wrap judges the attempt it is shown. The SDK's own retries hide earlier
 // attempts, one of which may have been carried out and lost its answer. So
 // clients of calls that must not be repeated switch those retries off
-// (aws.NopRetryer) and try again here.
+// (aws.NopRetryer) and try again by package retry.
 //
 // # Secrets
 //

@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/dlqbridge/dlqbridge"
-	"github.com/dlqbridge/dlqbridge/adapters/awserr"
 	"github.com/dlqbridge/dlqbridge/adapters/awssqs"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 	"github.com/dlqbridge/dlqbridge/localstack"
 )
 
@@ -43,7 +43,7 @@ func (b *bench) options(queue string) awssqs.Options {
 		Client: b.client,
 		Queue:  queue,
 		Now:    b.Clock().Now,
-		Retry: awserr.Policy{
+		Retry: retry.Policy{
 			Random: func() float64 { return 1 },
 			Wait: func(ctx context.Context, d time.Duration) error {
 				b.mu.Lock()

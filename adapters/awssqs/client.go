@@ -10,6 +10,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // Client is what this package uses of *sqs.Client. Calls may be concurrent.
@@ -34,7 +35,7 @@ type Options struct {
 	Queue string
 	// Retry is how calls are tried again; the zero value is a good one. Without
 	// a Renew, that of the client's own credentials provider is used.
-	Retry awserr.Policy
+	Retry retry.Policy
 	// CallTimeout bounds one request, besides what a receive waits for
 	// messages; zero means DefaultCallTimeout.
 	CallTimeout time.Duration
@@ -79,7 +80,7 @@ func call[In, Out any](ctx context.Context, timeout time.Duration, in In, do fun
 func ask[In, Out any](ctx context.Context, o Options, in In, do func(context.Context, In, ...func(*sqs.Options)) (Out, error)) (out Out, err error) {
 	p := o.Retry
 	p.Repeatable = true
-	err = awserr.Retry(ctx, p, func(ctx context.Context) (err error) {
+	err = retry.Do(ctx, p, func(ctx context.Context) (err error) {
 		out, err = call(ctx, o.CallTimeout, in, do)
 		return err
 	})

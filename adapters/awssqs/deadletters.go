@@ -13,7 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/dlqbridge/dlqbridge"
-	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // ErrInFlightLimit is a queue that gives nothing because too many of its
@@ -75,7 +75,7 @@ func (d *DeadLetters) Receive(ctx context.Context, limit int, wait time.Duration
 	p.Repeatable = false
 	var letters []dlqbridge.Letter
 	var full error
-	err := awserr.Retry(ctx, p, func(ctx context.Context) error {
+	err := retry.Do(ctx, p, func(ctx context.Context) error {
 		// The twelve hours count from the receive, which happens between the
 		// request and the answer; counting from the request is never too late.
 		from := d.o.Now()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // Destination is one queue that work is sent back to.
@@ -120,7 +121,7 @@ func (d *Destination) send(ctx context.Context, in *sqs.SendMessageBatchInput) [
 	lost := false
 	// The request as a whole is what may be repeated, so Retry is told of lost
 	// answers and of nothing else: throttled messages are the caller's to pace.
-	_ = awserr.Retry(ctx, p, func(ctx context.Context) error {
+	_ = retry.Do(ctx, p, func(ctx context.Context) error {
 		out, err := call(ctx, d.o.CallTimeout, in, d.o.Client.SendMessageBatch)
 		if errors.Is(err, dlqbridge.ErrCredentials) && p.Renew != nil {
 			p.Renew()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // ErrReceiveOver is a letter whose receive is over: its handle is no longer
@@ -137,7 +138,7 @@ func (d *DeadLetters) settle(ctx context.Context, verb string, letters []dlqbrid
 	}
 	p := d.o.Retry
 	p.Repeatable = true // deleting twice and hiding twice is as good as once
-	results := awserr.RetryEach(ctx, p, len(letters), func(ctx context.Context, positions []int) []error {
+	results := retry.Each(ctx, p, len(letters), func(ctx context.Context, positions []int) []error {
 		out := make([]error, 0, len(positions))
 		for chunk := range slices.Chunk(positions, MaxBatchEntries) {
 			out = append(out, d.settleBatch(ctx, chunk, receipts, bad, request)...)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // Client holds the connections to the service that all places of a process
@@ -60,7 +61,7 @@ type Options struct {
 	Topic string
 	// Retry is how calls are tried again that may be; the zero value is a good
 	// one.
-	Retry Policy
+	Retry retry.Policy
 	// CallTimeout bounds one request, besides what a receive waits for
 	// messages; zero means DefaultCallTimeout.
 	CallTimeout time.Duration
@@ -122,10 +123,9 @@ func call[In, Out any](ctx context.Context, timeout time.Duration, in In, do fun
 
 // ask is call for requests that only read: they are tried again.
 func ask[In, Out any](ctx context.Context, o Options, in In, do func(context.Context, In, ...gax.CallOption) (Out, error)) (out Out, err error) {
-	err = retryEach(ctx, o.Retry, 1, repeatable, func(ctx context.Context, _ []int) []error {
-		var err error
+	err = retry.Do(ctx, repeatable(o.Retry), func(ctx context.Context) (err error) {
 		out, err = call(ctx, o.CallTimeout, in, do)
-		return []error{err}
-	})[0]
+		return err
+	})
 	return out, err
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // DeadLetters is one dead-letter subscription.
@@ -62,11 +63,10 @@ func (d *DeadLetters) Place() string { return d.name }
 func (d *DeadLetters) Receive(ctx context.Context, limit int, wait time.Duration) ([]dlqbridge.Letter, error) {
 	in := &pubsubpb.PullRequest{Subscription: d.name, MaxMessages: int32(min(max(limit, 1), maxPull))}
 	var out *pubsubpb.PullResponse
-	err := retryEach(ctx, d.o.Retry, 1, surely, func(ctx context.Context, _ []int) []error {
-		var err error
+	err := retry.Do(ctx, surely(d.o.Retry), func(ctx context.Context) (err error) {
 		out, err = d.pull(ctx, in, max(wait, minPull))
-		return []error{err}
-	})[0]
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("receive from %s: %w", d.name, err)
 	}

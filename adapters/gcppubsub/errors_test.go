@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // Each code has one meaning; whether the request reached a connection decides
@@ -76,34 +77,25 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Waits double up to the last one and are a random share of their ceiling;
-// when the context ends, the last error stands.
-func TestRetryWaits(t *testing.T) {
-	var waits []time.Duration
-	p := Policy{
-		Tries: 8, Base: time.Second, Max: 5 * time.Second, Random: func() float64 { return 0.5 },
-		Wait: func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil },
-	}
-	errs := retryEach(t.Context(), p, 2, surely, func(_ context.Context, positions []int) []error {
-		out := make([]error, len(positions))
-		for i, at := range positions {
-			if at == 1 {
-				out[i] = dlqbridge.ErrThrottled
-			}
+// A call whose answer was lost is tried again only where it may be made twice,
+// and credentials are never waited for.
+func TestWhatIsTriedAgain(t *testing.T) {
+	for _, tt := range []struct {
+		err    error
+		policy func(retry.Policy) retry.Policy
+		want   int
+	}{
+		{dlqbridge.ErrThrottled, surely, DefaultTries},
+		{dlqbridge.ErrUnavailable, repeatable, DefaultTries},
+		{dlqbridge.ErrUnclear, surely, 1},
+		{dlqbridge.ErrUnclear, repeatable, DefaultTries},
+		{dlqbridge.ErrCredentials, repeatable, 1},
+		{dlqbridge.ErrDenied, repeatable, 1},
+	} {
+		tries := 0
+		p := tt.policy(retry.Policy{Wait: func(context.Context, time.Duration) error { return nil }})
+		if err := retry.Do(t.Context(), p, func(context.Context) error { tries++; return tt.err }); !errors.Is(err, tt.err) || tries != tt.want {
+			t.Errorf("%v: %d tries, want %d; %v", tt.err, tries, tt.want, err)
 		}
-		return out
-	})
-	if errs[0] != nil || !errors.Is(errs[1], dlqbridge.ErrThrottled) {
-		t.Errorf("got %v", errs)
-	}
-	want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 2500 * time.Millisecond, 2500 * time.Millisecond, 2500 * time.Millisecond, 2500 * time.Millisecond}
-	if fmt.Sprint(waits) != fmt.Sprint(want) {
-		t.Errorf("waits %v, want %v", waits, want)
-	}
-	tries := 0
-	p.Wait = func(context.Context, time.Duration) error { return context.Canceled }
-	errs = retryEach(t.Context(), p, 1, repeatable, func(context.Context, []int) []error { tries++; return []error{dlqbridge.ErrUnclear} })
-	if tries != 1 || !errors.Is(errs[0], dlqbridge.ErrUnclear) {
-		t.Errorf("%d tries, %v", tries, errs)
 	}
 }

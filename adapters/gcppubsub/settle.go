@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // What exactly-once subscriptions say of an ack id that failed (page
@@ -60,7 +61,7 @@ func (d *DeadLetters) request(ctx context.Context, do func(context.Context, ...g
 // now; both kinds are safe to repeat. The receipt is the ack id and nothing
 // more: each request sets a deadline anew, and there is no sum to keep.
 func (d *DeadLetters) settle(ctx context.Context, verb string, letters []dlqbridge.Letter, request func(context.Context, []string) error) []error {
-	results := retryEach(ctx, d.o.Retry, len(letters), repeatable, func(ctx context.Context, positions []int) []error {
+	results := retry.Each(ctx, repeatable(d.o.Retry), len(letters), func(ctx context.Context, positions []int) []error {
 		out := make([]error, 0, len(positions))
 		for _, chunk := range d.cut(letters, positions) {
 			ids := make([]string, len(chunk))

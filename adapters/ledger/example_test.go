@@ -62,8 +62,8 @@ func ExampleKit() {
 	}
 
 	fmt.Println("delete:", handle("t-7", "m-1", ""))
-	fmt.Println("delete:", handle("t-7", "m-2", `{"rec":"r_a","job":"j_1","n":1,"act":"retry"}`))
-	fmt.Println("delete:", handle("t-7", "m-3", `{"rec":"r_a","job":"j_1","n":1,"act":"retry"}`))
+	fmt.Println("delete:", handle("t-7", "m-2", `{"rec":"r_aaaaaaaaaaaaaaaaaaaaaaaaaa","job":"j_1","n":1,"act":"retry"}`))
+	fmt.Println("delete:", handle("t-7", "m-3", `{"rec":"r_aaaaaaaaaaaaaaaaaaaaaaaaaa","job":"j_1","n":1,"act":"retry"}`))
 	// Output:
 	// charging with key order-7:0001#charge
 	// receipt ch_1 reused false

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // Querier is what the reader needs of a DynamoDB client.
@@ -57,7 +58,7 @@ type RouteOptions struct {
 // Reader reads the ledger as a store of findings. It may be used concurrently.
 type Reader struct {
 	o     ReaderOptions
-	retry awserr.Policy
+	retry retry.Policy
 }
 
 var _ dlqbridge.Store = (*Reader)(nil)
@@ -163,7 +164,7 @@ func (r *Reader) meaning(err error) string {
 
 // queryTask reads all rows of a task, consistently: what was written before
 // the letter died must be seen.
-func queryTask(ctx context.Context, client Querier, retry awserr.Policy, table, key string) ([]map[string]types.AttributeValue, error) {
+func queryTask(ctx context.Context, client Querier, policy retry.Policy, table, key string) ([]map[string]types.AttributeValue, error) {
 	var items []map[string]types.AttributeValue
 	in := &dynamodb.QueryInput{
 		TableName:                 aws.String(table),
@@ -172,10 +173,10 @@ func queryTask(ctx context.Context, client Querier, retry awserr.Policy, table, 
 		ExpressionAttributeNames:  map[string]string{"#k": KeyTask},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":k": str(key)},
 	}
-	retry.Repeatable = true // a read
+	policy.Repeatable = true // a read
 	for {
 		var out *dynamodb.QueryOutput
-		err := awserr.Retry(ctx, retry, func(ctx context.Context) error {
+		err := retry.Do(ctx, policy, func(ctx context.Context) error {
 			var err error
 			out, err = client.Query(ctx, in)
 			return awserr.Wrap(err)
@@ -193,10 +194,10 @@ func queryTask(ctx context.Context, client Querier, retry awserr.Policy, table, 
 
 // retryPolicy is how calls are tried again. Credentials that expire are asked
 // for anew where the client says where it has them from, as the SDK's does.
-func retryPolicy(client any) awserr.Policy {
+func retryPolicy(client any) retry.Policy {
 	c, ok := client.(interface{ Options() dynamodb.Options })
 	if !ok {
-		return awserr.Policy{}
+		return retry.Policy{}
 	}
-	return awserr.Policy{Renew: awserr.Renew(c.Options().Credentials)}
+	return retry.Policy{Renew: awserr.Renew(c.Options().Credentials)}
 }

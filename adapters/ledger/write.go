@@ -14,6 +14,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // Client is what the kit needs of a DynamoDB client.
@@ -44,7 +45,7 @@ type change struct {
 type table struct {
 	client Client
 	name   string
-	retry  awserr.Policy
+	retry  retry.Policy
 }
 
 // errRefused: the row was not as seen; nothing was changed.
@@ -60,7 +61,7 @@ func (t table) write(ctx context.Context, key, entry string, c change) (item, er
 	// out, the second fails its condition and the mark is found.
 	policy := t.retry
 	policy.Repeatable = true
-	err := awserr.Retry(ctx, policy, func(ctx context.Context) error {
+	err := retry.Do(ctx, policy, func(ctx context.Context) error {
 		_, err := t.client.UpdateItem(ctx, in)
 		if err == nil {
 			return nil
@@ -93,7 +94,7 @@ func (t table) read(ctx context.Context, key, entry string) (item, error) {
 	var out *dynamodb.GetItemOutput
 	policy := t.retry
 	policy.Repeatable = true
-	err := awserr.Retry(ctx, policy, func(ctx context.Context) error {
+	err := retry.Do(ctx, policy, func(ctx context.Context) error {
 		var err error
 		out, err = t.client.GetItem(ctx, &dynamodb.GetItemInput{
 			TableName: aws.String(t.name), Key: entryKey(key, entry), ConsistentRead: aws.Bool(true),

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/dlqbridge/dlqbridge"
-	"github.com/dlqbridge/dlqbridge/adapters/awserr"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr/awsread"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // DefaultName is the store's name where none is given.
@@ -111,7 +111,7 @@ type Store struct {
 	o      Options
 	keys   keys
 	asking awsread.Asking
-	retry  awserr.Policy
+	retry  retry.Policy
 }
 
 var _ dlqbridge.Store = (*Store)(nil)

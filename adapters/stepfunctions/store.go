@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
 	"github.com/dlqbridge/dlqbridge"
-	"github.com/dlqbridge/dlqbridge/adapters/awserr"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr/awsread"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // DefaultName is the store's name where none is given.
@@ -70,7 +70,7 @@ type Options struct {
 type Store struct {
 	o      Options
 	asking awsread.Asking
-	retry  awserr.Policy
+	retry  retry.Policy
 }
 
 var _ dlqbridge.Store = (*Store)(nil)

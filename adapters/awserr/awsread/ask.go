@@ -16,6 +16,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // Defaults of Asking, each with its reason.
@@ -123,10 +124,10 @@ func (a Asking) meaning(err error) string {
 }
 
 // Call makes one call that reads, and again where that helps.
-func Call[T any](ctx context.Context, p awserr.Policy, call func(context.Context) (T, error)) (T, error) {
+func Call[T any](ctx context.Context, p retry.Policy, call func(context.Context) (T, error)) (T, error) {
 	var out T
 	p.Repeatable = true // a read
-	err := awserr.Retry(ctx, p, func(ctx context.Context) error {
+	err := retry.Do(ctx, p, func(ctx context.Context) error {
 		var err error
 		out, err = call(ctx)
 		return awserr.Wrap(err)
@@ -136,17 +137,17 @@ func Call[T any](ctx context.Context, p awserr.Policy, call func(context.Context
 
 // TablePolicy is how calls of a DynamoDB client are tried again. Credentials
 // that expire are asked for anew where the client says where it has them from.
-func TablePolicy(client any) awserr.Policy {
+func TablePolicy(client any) retry.Policy {
 	c, ok := client.(interface{ Options() dynamodb.Options })
 	if !ok {
-		return awserr.Policy{}
+		return retry.Policy{}
 	}
 	return Policy(c.Options().Credentials)
 }
 
 // Policy is how calls with credentials of this provider are tried again.
-func Policy(provider aws.CredentialsProvider) awserr.Policy {
-	return awserr.Policy{Renew: awserr.Renew(provider)}
+func Policy(provider aws.CredentialsProvider) retry.Policy {
+	return retry.Policy{Renew: awserr.Renew(provider)}
 }
 
 // LastSign is what a doubt speaks for: the latest of the times seen that can be

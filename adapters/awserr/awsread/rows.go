@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/dlqbridge/dlqbridge"
-	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // Bounds of DynamoDB's keys, in bytes ("Quotas and limits in Amazon DynamoDB",
@@ -47,7 +47,7 @@ type Rows struct {
 	Hash, Range Key
 	// Max is how many rows a task may have: one with more is not told in part.
 	Max   int
-	Retry awserr.Policy
+	Retry retry.Policy
 }
 
 var placeholders = []string{"{taskId}", "{runId}", "{idempotencyKey}", "{tenant}"}

@@ -25,6 +25,7 @@ import (
 	"github.com/dlqbridge/dlqbridge/adapters/awssqs"
 	"github.com/dlqbridge/dlqbridge/adapters/gcppubsub"
 	"github.com/dlqbridge/dlqbridge/adapters/ledger"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/enrich"
 	"github.com/dlqbridge/dlqbridge/redrive"
@@ -90,7 +91,7 @@ func New(o Options) (*Bridge, error) {
 	tables := dynamodb.NewFromConfig(o.AWS, func(d *dynamodb.Options) { d.Retryer = aws.NopRetryer{} })
 	store, err := awsdynamodb.New(awsdynamodb.Options{
 		Client: tables, Records: o.Config.Tables.Records, Payloads: o.Config.Tables.Payloads, Shards: o.Config.Shards, Now: o.Now,
-		PayloadRetention: time.Duration(o.Config.Payloads.Retention), Retry: awserr.Policy{Renew: renew},
+		PayloadRetention: time.Duration(o.Config.Payloads.Retention), Retry: retry.Policy{Renew: renew},
 	})
 	if err != nil {
 		return nil, err

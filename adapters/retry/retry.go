@@ -1,4 +1,9 @@
-package awserr
+// Package retry makes calls again that failed for now, by what an error means
+// in the words of the root package. Each adapter puts its provider's errors into
+// those words first; so the loop, its waits and its budgets are one piece. It is
+// no adapter itself and knows no SDK, so the rule that adapters never import one
+// another stands.
+package retry
 
 import (
 	"context"
@@ -49,21 +54,21 @@ type Policy struct {
 	Random func() float64
 }
 
-// Retry calls do until it succeeds, fails for good, or the policy is used up,
+// Do calls do until it succeeds, fails for good, or the policy is used up,
 // and returns the last error. Once an answer of a call that is not Repeatable
 // was lost, it is not called again. When ctx ends while waiting, the last
 // error is returned together with the context's.
-func Retry(ctx context.Context, p Policy, do func(context.Context) error) error {
-	return RetryEach(ctx, p, 1, func(ctx context.Context, _ []int) []error {
+func Do(ctx context.Context, p Policy, do func(context.Context) error) error {
+	return Each(ctx, p, 1, func(ctx context.Context, _ []int) []error {
 		return []error{do(ctx)}
 	})[0]
 }
 
-// RetryEach is Retry for a batch of n: do is called with the positions that
+// Each is Do for a batch of n: do is called with the positions that
 // are still to be done, ascending, and answers in their order. Only those
 // whose error may be tried again are called again; none of them stands for
 // the others. The answer is by position, for all n.
-func RetryEach(ctx context.Context, p Policy, n int, do func(ctx context.Context, positions []int) []error) []error {
+func Each(ctx context.Context, p Policy, n int, do func(ctx context.Context, positions []int) []error) []error {
 	results := make([]error, n)
 	pending := make([]int, n)
 	for i := range pending {
@@ -121,8 +126,10 @@ func (p Policy) again(err error) bool {
 		return false
 	case errors.Is(err, dlqbridge.ErrUnclear):
 		// A context's error in here is one of a call's own deadline: that the
-		// caller's context lives on, RetryEach has seen to.
+		// caller's context lives on, Each has seen to.
 		return p.Repeatable
+	case errors.Is(err, dlqbridge.ErrCredentials):
+		return p.CredentialsFor >= 0
 	}
 	return dlqbridge.Retryable(err)
 }

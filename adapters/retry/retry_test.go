@@ -1,4 +1,4 @@
-package awserr_test
+package retry_test
 
 import (
 	"context"
@@ -7,16 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dlqbridge/dlqbridge"
-	"github.com/dlqbridge/dlqbridge/adapters/awserr"
+	"github.com/dlqbridge/dlqbridge/adapters/retry"
 )
 
 // noted is a policy that notes its waits in place of waiting, without jitter.
-func noted(waits *[]time.Duration) awserr.Policy {
-	return awserr.Policy{
+func noted(waits *[]time.Duration) retry.Policy {
+	return retry.Policy{
 		Wait: func(_ context.Context, d time.Duration) error {
 			*waits = append(*waits, d)
 			return nil
@@ -35,10 +34,10 @@ func failing(err error, calls *int) func(context.Context) error {
 func TestRetryWaitsLongerEachTimeAndEnds(t *testing.T) {
 	var waits []time.Duration
 	calls := 0
-	err := awserr.Retry(context.Background(), noted(&waits), failing(dlqbridge.ErrThrottled, &calls))
+	err := retry.Do(context.Background(), noted(&waits), failing(dlqbridge.ErrThrottled, &calls))
 	const ms = time.Millisecond
 	want := []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 5000 * ms}
-	if diff := cmp.Diff(want, waits); diff != "" || calls != awserr.DefaultTries || !errors.Is(err, dlqbridge.ErrThrottled) {
+	if diff := cmp.Diff(want, waits); diff != "" || calls != retry.DefaultTries || !errors.Is(err, dlqbridge.ErrThrottled) {
 		t.Errorf("%d calls, error %v, waits (-want +got):\n%s", calls, err, diff)
 	}
 }
@@ -47,7 +46,7 @@ func TestRetryNeverRepeatsWhatMayHaveHappened(t *testing.T) {
 	for _, err := range []error{dlqbridge.ErrUnclear, dlqbridge.ErrInvalid, dlqbridge.ErrDenied, dlqbridge.ErrNotFound, dlqbridge.ErrConflict} {
 		var waits []time.Duration
 		calls := 0
-		if got := awserr.Retry(context.Background(), noted(&waits), failing(err, &calls)); !errors.Is(got, err) || calls != 1 {
+		if got := retry.Do(context.Background(), noted(&waits), failing(err, &calls)); !errors.Is(got, err) || calls != 1 {
 			t.Errorf("%v: %d calls, error %v", err, calls, got)
 		}
 	}
@@ -55,7 +54,7 @@ func TestRetryNeverRepeatsWhatMayHaveHappened(t *testing.T) {
 	calls := 0
 	p := noted(&waits)
 	p.Repeatable = true
-	if err := awserr.Retry(context.Background(), p, failing(dlqbridge.ErrUnclear, &calls)); err == nil || calls != awserr.DefaultTries {
+	if err := retry.Do(context.Background(), p, failing(dlqbridge.ErrUnclear, &calls)); err == nil || calls != retry.DefaultTries {
 		t.Errorf("repeatable call with a lost answer: %d calls", calls)
 	}
 }
@@ -65,7 +64,7 @@ func TestRetryJitterIsFull(t *testing.T) {
 	calls := 0
 	p := noted(&waits)
 	p.Random = func() float64 { return 0 }
-	_ = awserr.Retry(context.Background(), p, failing(dlqbridge.ErrUnavailable, &calls))
+	_ = retry.Do(context.Background(), p, failing(dlqbridge.ErrUnavailable, &calls))
 	if slices.Max(waits) != 0 {
 		t.Errorf("waits %v, want all zero at the lowest draw", waits)
 	}
@@ -78,16 +77,16 @@ func TestC75RetryWaitsForCredentials(t *testing.T) {
 	calls, renewed := 0, 0
 	p := noted(&waits)
 	p.Renew = func() { renewed++ }
-	err := awserr.Retry(context.Background(), p, failing(dlqbridge.ErrCredentials, &calls))
+	err := retry.Do(context.Background(), p, failing(dlqbridge.ErrCredentials, &calls))
 	var total time.Duration
 	for _, w := range waits {
 		total += w
 	}
-	if !errors.Is(err, dlqbridge.ErrCredentials) || total != awserr.DefaultCredentialsFor || renewed != len(waits) || calls != len(waits)+1 {
+	if !errors.Is(err, dlqbridge.ErrCredentials) || total != retry.DefaultCredentialsFor || renewed != len(waits) || calls != len(waits)+1 {
 		t.Errorf("%d calls, %d renewals, %v in all, error %v", calls, renewed, total, err)
 	}
 	calls = 0
-	err = awserr.Retry(context.Background(), p, func(context.Context) error {
+	err = retry.Do(context.Background(), p, func(context.Context) error {
 		if calls++; calls < 4 {
 			return dlqbridge.ErrCredentials
 		}
@@ -102,7 +101,7 @@ func TestC75RetryWaitsForCredentials(t *testing.T) {
 func TestC02RetryEachTriesOnlyWhatFailedForNow(t *testing.T) {
 	var waits []time.Duration
 	var asked [][]int
-	got := awserr.RetryEach(context.Background(), noted(&waits), 5, func(_ context.Context, positions []int) []error {
+	got := retry.Each(context.Background(), noted(&waits), 5, func(_ context.Context, positions []int) []error {
 		asked = append(asked, slices.Clone(positions))
 		answers := make([]error, len(positions))
 		for i, position := range positions {
@@ -128,47 +127,29 @@ func TestC02RetryEachTriesOnlyWhatFailedForNow(t *testing.T) {
 func TestRetryStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	calls := 0
-	err := awserr.Retry(ctx, awserr.Policy{Random: func() float64 { cancel(); return 1 }, Base: time.Hour, Max: time.Hour},
+	err := retry.Do(ctx, retry.Policy{Random: func() float64 { cancel(); return 1 }, Base: time.Hour, Max: time.Hour},
 		failing(dlqbridge.ErrThrottled, &calls))
 	if calls != 1 || !errors.Is(err, dlqbridge.ErrThrottled) || !errors.Is(err, context.Canceled) {
 		t.Errorf("%d calls, error %v", calls, err)
 	}
 }
 
-// C75: the default chain reads the credentials file once; after Invalidate it
-// is built anew.
-func TestC75CredentialsAreLoadedAnewAfterInvalidate(t *testing.T) {
-	file := "old"
-	c := &awserr.Credentials{Load: func(context.Context) (aws.CredentialsProvider, error) {
-		read := file // as the SDK does: read at once, kept for ever
-		return aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			if read == "" {
-				return aws.Credentials{}, errors.New("no keys in the file")
-			}
-			return aws.Credentials{AccessKeyID: read, SecretAccessKey: "s"}, nil
-		}), nil
-	}}
-	key := func() string {
-		found, err := c.Retrieve(context.Background())
-		if err != nil {
-			t.Fatal(err)
+// Where credentials are not waited for, one call's do not keep another from
+// being tried again.
+func TestCredentialsThatAreNotWaitedFor(t *testing.T) {
+	var waits []time.Duration
+	p := noted(&waits)
+	p.CredentialsFor = -1
+	calls := map[int]int{}
+	got := retry.Each(context.Background(), p, 2, func(_ context.Context, positions []int) []error {
+		out := make([]error, len(positions))
+		for i, at := range positions {
+			calls[at]++
+			out[i] = []error{dlqbridge.ErrCredentials, dlqbridge.ErrThrottled}[at]
 		}
-		return found.AccessKeyID
-	}
-	if got := key(); got != "old" {
-		t.Fatalf("got key %s", got)
-	}
-	file = "new"
-	if got := key(); got != "old" {
-		t.Errorf("got key %s before Invalidate, want the cached one", got)
-	}
-	awserr.Renew(c)()
-	if got := key(); got != "new" {
-		t.Errorf("got key %s after Invalidate, want new", got)
-	}
-	file = ""
-	c.Invalidate()
-	if _, err := c.Retrieve(context.Background()); !errors.Is(err, dlqbridge.ErrCredentials) {
-		t.Errorf("got %v, want ErrCredentials", err)
+		return out
+	})
+	if calls[0] != 1 || calls[1] != retry.DefaultTries || !errors.Is(got[0], dlqbridge.ErrCredentials) || !errors.Is(got[1], dlqbridge.ErrThrottled) {
+		t.Errorf("calls %v, %v", calls, got)
 	}
 }
