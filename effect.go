@@ -280,3 +280,59 @@ func (f Finding) ends(doubt time.Time) bool {
 	}
 	return false
 }
+
+// ConfirmedStep is a step of a run whose effect happened.
+type ConfirmedStep struct {
+	// Step may be AllSteps: somebody said so of the task and no step is named.
+	Step string
+	// Run is empty where nobody knows which run it was.
+	Run string
+	// Receipts are the outside system's own references, each once.
+	Receipts []string
+	// AsOf is the latest time for which somebody says so.
+	AsOf time.Time
+}
+
+// Confirmed lists the steps beyond the checkpoint whose effect is confirmed,
+// each once however many stores say so, in the order of the findings. It is
+// meant for a fold whose Uncovered is confirmed: then no step is in doubt.
+func Confirmed(e FoldInput) []ConfirmedStep {
+	var named, general []Finding
+	for _, f := range e.Findings {
+		switch {
+		case !e.counts(f):
+		case f.Step == AllSteps:
+			general = append(general, f)
+		default:
+			named = append(named, f)
+		}
+	}
+	var out []ConfirmedStep
+	for _, k := range steps(named, func(f Finding) bool { return !e.Checkpoint.Covers(f) }) {
+		if all := about(k, named, general); settle(all) == EffectConfirmed {
+			out = append(out, confirmedBy(k, all))
+		}
+	}
+	// A word about all steps speaks of those that are named, if one of them was
+	// begun: the same effect must not be undone twice.
+	if len(out) == 0 && settle(e.unnamed(general)) == EffectConfirmed {
+		out = append(out, confirmedBy(stepKey{step: AllSteps}, general))
+	}
+	return out
+}
+
+func confirmedBy(k stepKey, all []Finding) ConfirmedStep {
+	c := ConfirmedStep{Step: k.step, Run: k.run}
+	for _, f := range all {
+		if f.State != EffectConfirmed {
+			continue
+		}
+		if f.AsOf.After(c.AsOf) {
+			c.AsOf = f.AsOf
+		}
+		if f.Receipt != nil && *f.Receipt != "" && !slices.Contains(c.Receipts, *f.Receipt) {
+			c.Receipts = append(c.Receipts, *f.Receipt)
+		}
+	}
+	return c
+}

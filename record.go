@@ -74,6 +74,9 @@ type Authorization struct {
 	At time.Time `json:"at"`
 	// Action is what was authorised.
 	Action Action `json:"ac"`
+	// Of is what exactly, where the action alone does not say it: a fingerprint
+	// of a resume's checkpoint, or of the effects that a compensation undoes.
+	Of string `json:"of,omitempty"`
 }
 
 // Claim is a job's exclusive hold on a record for redrive number N. Until is

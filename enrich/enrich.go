@@ -51,6 +51,9 @@ type Route struct {
 	TrustWorker bool
 	// Resume: the workers of this route can go on from a checkpoint.
 	Resume bool
+	// Resumed are the sources, besides the route's own, that dead-letter what it
+	// has resumed: the queue or the subscriptions that resumes go to.
+	Resumed []string
 	// Stores are asked besides the letter itself. Each has StoreTimeout to
 	// answer; one that does not is a finding "unknown".
 	Stores       []dlqbridge.Store

@@ -217,7 +217,7 @@ func changes(c dlqbridge.Case, x dlqbridge.Context) []string {
 		out = append(out, "The letters agreeing: reject the record, or do the work by hand.")
 	case WhyLate, dlqbridge.WhyLinked, WhyBare:
 		out = append(out, "Somebody looking at it (triage investigate).")
-	case dlqbridge.WhyFixable, dlqbridge.WhyUnrepeatable:
+	case dlqbridge.WhyFixable, dlqbridge.WhyUnrepeatable, dlqbridge.WhyCheckpoint:
 		switch {
 		case k.Status == dlqbridge.StatusAuthorized:
 			out = append(out, onlySend)

@@ -1,6 +1,7 @@
 package enrich
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -17,8 +18,8 @@ type unit struct {
 // route; nothing a sender can write chooses where work is sent.
 func (e *Enricher) unitOf(l dlqbridge.Letter, a dlqbridge.Arrival) unit {
 	u := unit{source: l.Source, tenant: a.Task.Tenant}
-	if u.source == "" {
-		u.source = e.route.Source
+	if u.source == "" || e.route.Source != "" && e.resumed(u.source) {
+		u.source = e.route.Source // what was resumed elsewhere is work of the source
 	}
 	switch {
 	case a.Task.TaskID != "":
@@ -32,6 +33,9 @@ func (e *Enricher) unitOf(l dlqbridge.Letter, a dlqbridge.Arrival) unit {
 	u.key = keyOf(u.identity, a)
 	return u
 }
+
+// resumed says whether a source dead-letters what this route has resumed.
+func (e *Enricher) resumed(source string) bool { return slices.Contains(e.route.Resumed, source) }
 
 // keyOf is what stands for the unit of work in its record's id.
 func keyOf(identity dlqbridge.Identity, a dlqbridge.Arrival) string {

@@ -103,7 +103,8 @@ func (r *reading) resolveMarks(ctx context.Context, open []*parcel) {
 // same says whether a letter can be of a record's work: same source, tenant and
 // task. A mark or a message id may not move a letter to somebody else's record.
 func (r *reading) same(p *parcel, c dlqbridge.Control) bool {
-	return c.Source == p.unit.source && c.TaskID == dlqbridge.Short(p.arrival.Task.TaskID) && c.Tenant == dlqbridge.Short(p.arrival.Task.Tenant)
+	source := c.Source == p.unit.source || c.Route == r.route && r.enricher.resumed(p.letter.Source)
+	return source && c.TaskID == dlqbridge.Short(p.arrival.Task.TaskID) && c.Tenant == dlqbridge.Short(p.arrival.Task.Tenant)
 }
 
 func unique(ids []string) []string {

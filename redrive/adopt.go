@@ -140,7 +140,7 @@ func (a *adopter) couldMark(ctx context.Context, c dlqbridge.Control) bool {
 	if err != nil {
 		return false // nobody relies on a mark that may not be there
 	}
-	_, ok := marked(p, dlqbridge.Mark{}, c, a.dest.MaxAttributes)
+	_, _, ok := marked(p, dlqbridge.Mark{}, c.Provider, c.Source, a.dest.MaxAttributes)
 	return ok
 }
 
@@ -220,11 +220,4 @@ func (c *Controller) putOne(ctx context.Context, id string, s dlqbridge.Send) er
 		return fmt.Errorf("note send %d of %s: %w", s.N, id, err)
 	}
 	return nil
-}
-
-func actionOf(c dlqbridge.Control) dlqbridge.Action {
-	if c.Authorized != nil {
-		return c.Authorized.Action
-	}
-	return c.Action
 }

@@ -77,11 +77,14 @@ func unsendable(c dlqbridge.Control, j Judgement, now time.Time) *dlqbridge.Excl
 		return no(dlqbridge.ExcludeNeedsSecondPerson, "an incident is open; two different authenticated people authorise")
 	case d.Action == dlqbridge.ActionCompensate:
 		return no(dlqbridge.ExcludeNeedsCompensation, "an effect is confirmed")
-	case d.Action == dlqbridge.ActionResume:
-		return no(dlqbridge.ExcludeNotAuthorized, "it is to be resumed from its checkpoint, which this version does not do")
 	case folded.Uncovered != dlqbridge.EffectNone && !j.Context.RepeatSafe:
 		// Decide has seen to this; a judge that errs must not repeat an effect (I5).
 		return no(dlqbridge.ExcludeEffectUnknown, "effect %s and repeating is not declared safe", folded.Uncovered)
+	case d.Action == dlqbridge.ActionResume && folded.Uncovered != dlqbridge.EffectNone:
+		return no(dlqbridge.ExcludeEffectUnknown, "effect %s beyond its checkpoint", folded.Uncovered)
+	case d.Action == dlqbridge.ActionResume && checkpoint(j) == "":
+		return no(dlqbridge.ExcludeNotAuthorized, "no checkpoint to resume from is on record")
+	case d.Action == dlqbridge.ActionResume: // what its checkpoint covers is not done again
 	case folded.State != dlqbridge.EffectNone && !j.Context.RepeatSafe:
 		return no(dlqbridge.ExcludeNotAuthorized, "a confirmed effect is covered by a checkpoint, so a retry would repeat it")
 	case d.Action != dlqbridge.ActionRetry && d.Action != dlqbridge.ActionRepair:

@@ -343,7 +343,7 @@ func TestKilledAnywhereInACanary(t *testing.T) {
 func (w *world) accountCanary(t *testing.T, what string, d *damage) {
 	t.Helper()
 	marks := map[string][]string{}
-	for _, a := range w.queues[orders].all() {
+	for _, a := range w.queues[w.home].all() {
 		body := string(a.out.Payload.Body)
 		marks[body] = append(marks[body], a.mark)
 	}
@@ -361,7 +361,7 @@ func (w *world) accountCanary(t *testing.T, what string, d *damage) {
 				d.marked++
 			}
 		}
-		blocked := c.Status == dlqbridge.StatusAuthorized && w.queues[orders].facts.FIFO
+		blocked := c.Status == dlqbridge.StatusAuthorized && w.queues[w.home].facts.FIFO
 		if len(copies) == 0 && !doubt && !blocked {
 			d.lost++
 			t.Errorf("%s: %s was never sent and is %s, note %+v", what, id, c.Status, note)

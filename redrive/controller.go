@@ -106,6 +106,11 @@ type Route struct {
 	// FanOut: a target with several receivers is fine, since the route says so
 	// or names a place of its own for what goes back.
 	FanOut bool
+	// ResumeTo is the URN of where resumes go; empty is where retries do.
+	// CompensateTo is where compensations go; empty sends none.
+	ResumeTo, CompensateTo string
+	// FanOutAside: a place besides the source with several receivers is fine.
+	FanOutAside bool
 	// Kit: its workers refuse a second run of the same redrive number, so a
 	// send in doubt may be repeated.
 	Kit bool

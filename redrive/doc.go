@@ -36,6 +36,7 @@
 // a plan a file that others can read and run, approve.go has the second person
 // who agrees to it, and ahead.go reads several chunks of records at once.
 //
-// A new kind of action is a decision that [MayAuthorize] lets through and a
-// message that the gate makes.
+// A new kind of action is a decision that [MayAuthorize] lets through, a place
+// that action.go names and a message that the gate makes. ACTIONS.md says what
+// each of them sends.
 package redrive

@@ -140,7 +140,7 @@ func (c *Controller) belongs(p Plan) error {
 		switch {
 		case !ok:
 			return fmt.Errorf("plan: %w: its route %s is not configured here", dlqbridge.ErrInvalid, j.Route)
-		case target != "" && target != j.Destination:
+		case target != "" && target != j.Destination && !route.besides(j.Destination):
 			return fmt.Errorf("plan: %w: route %s leads to %s here, to %s in the plan", dlqbridge.ErrInvalid, j.Route, target, j.Destination)
 		}
 	}
@@ -202,7 +202,7 @@ func (c *Controller) freeze(ctx context.Context, s *survey, destination string, 
 		return nil
 	}
 	s.seen.add(m.ID)
-	t, x, err := c.target(ctx, s, ctl, destination)
+	t, x, err := c.target(ctx, s, ctl, m.Action, destination)
 	switch {
 	case err != nil:
 		return err

@@ -192,9 +192,16 @@ func (r *runner) fit(ctx context.Context, c dlqbridge.Control, j Judgement, p dl
 	if note, ok := doubts[c.ID]; ok {
 		it.earlier, it.n, it.unclear, job, action = &note, note.N, true, note.Job, note.Action
 	}
+	if to := r.leads(c, action); to != r.job.Destination {
+		return it, &dlqbridge.Exclusion{ID: c.ID, Reason: dlqbridge.ExcludeChanged, Detail: fmt.Sprintf("its %s goes to %s now, this job sends to %s", action, to, r.job.Destination)}, nil
+	}
 	m := dlqbridge.Mark{Record: c.ID, Job: job, N: it.n, Action: action, Idem: j.Context.Task.IdempotencyKey}
+	if action == dlqbridge.ActionResume {
+		m.From = checkpoint(j)
+	}
 	it.out = dlqbridge.Outgoing{TraceHeader: j.Arrival.Trace}
-	it.out.Payload, it.marked = marked(p, m, c, r.facts.MaxAttributes)
+	var says dlqbridge.Mark
+	it.out.Payload, says, it.marked = marked(p, m, c.Provider, r.reader(c), r.facts.MaxAttributes)
 	if r.facts.FIFO {
 		it.out.DedupID = fmt.Sprintf("%s.%d", c.ID, it.n)
 	}
@@ -206,6 +213,13 @@ func (r *runner) fit(ctx context.Context, c dlqbridge.Control, j Judgement, p dl
 		}
 	} else if x, err := r.ground(ctx, c, j); x != nil || err != nil {
 		return it, x, err
+	}
+	if action == dlqbridge.ActionResume && says.From != m.From {
+		why := "no place for the mark, which names the checkpoint"
+		if it.marked {
+			why = fmt.Sprintf("its checkpoint's reference (%d bytes) has no place in the mark", len(m.From))
+		}
+		return it, &dlqbridge.Exclusion{ID: c.ID, Reason: dlqbridge.ExcludeMarkImpossible, Detail: why + ": without it the worker would begin anew"}, nil
 	}
 	switch byPolicy := c.Authorized != nil && strings.HasPrefix(c.Authorized.By, "policy:"); {
 	case !it.marked && c.TaskID == "" && byPolicy:
@@ -226,7 +240,7 @@ func (r *runner) ground(ctx context.Context, c dlqbridge.Control, j Judgement) (
 		return &dlqbridge.Exclusion{ID: c.ID, Reason: dlqbridge.ExcludeNotAuthorized, Detail: fmt.Sprintf("the authorisation lapsed after %s", r.o.AuthorizeTTL)}, nil
 	}
 	x := unsendable(c, j, now)
-	if x == nil && (!j.Stands || j.Decision.Action != c.Authorized.Action) {
+	if x == nil && !stands(c, j) {
 		x = &dlqbridge.Exclusion{ID: c.ID, Reason: dlqbridge.ExcludeChanged, Detail: "the ground of the authorisation has changed"}
 	}
 	if x == nil {

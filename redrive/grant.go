@@ -93,8 +93,10 @@ func (c *Controller) authorize(ctx context.Context, r Request, chunk []PlannedMe
 	}
 	var left []dlqbridge.Exclusion
 	var asks []Ask
+	actions := map[string]dlqbridge.Action{}
 	now := c.clock()
 	for _, m := range chunk {
+		actions[m.ID] = m.Action
 		ctl, ok := controls[m.ID]
 		switch {
 		case m.Authorized:
@@ -111,6 +113,10 @@ func (c *Controller) authorize(ctx context.Context, r Request, chunk []PlannedMe
 		ctl, note := asks[i].Control, *asks[i].Note
 		if j.Err != nil {
 			return nil, fmt.Errorf("judge %s: %w", ctl.ID, j.Err)
+		}
+		if to := c.leads(ctl, j.Decision.Action); r.destination != "" && to != r.destination || differ(actions[ctl.ID], j.Decision.Action) {
+			left = append(left, dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeChanged, Detail: fmt.Sprintf("it is decided %s now", j.Decision.Action)})
+			continue
 		}
 		if x := MayAuthorize(ctl, j, Asking{Actor: r.Actor, Policy: r.Policy, Now: now}); x != nil {
 			left = append(left, *x)

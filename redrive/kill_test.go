@@ -31,6 +31,22 @@ var killKinds = []struct {
 		}
 	}, true},
 	{"fifo", true, func(*world) {}, true},
+	{"resume", false, resumeAll(""), false},
+	{"resume elsewhere", false, resumeAll(resumes), false},
+	{"resume elsewhere, fifo", true, resumeAll(resumes), true},
+}
+
+// resumeAll lets every record be resumed from a checkpoint of its own.
+func resumeAll(to string) func(*world) {
+	return func(w *world) {
+		for id := range w.controls {
+			w.knows[id] = knowledge{effect: dlqbridge.EffectConfirmed, uncovered: dlqbridge.EffectNone, checkpoint: "ck-" + id}
+		}
+		if to != "" {
+			w.queues[to] = newQueue(to, w.queues[orders].facts.FIFO)
+			w.routes["orders"], w.home = redrive.Route{Name: "orders", ResumeTo: to}, to
+		}
+	}
 }
 
 // A process is killed before and after each of its calls; the next run takes
@@ -119,7 +135,7 @@ type damage struct{ lost, unmarked, marked, doubts int }
 func (w *world) account(t *testing.T, what string, blocked map[string]dlqbridge.ExcludeReason) damage {
 	t.Helper()
 	var d damage
-	arrived := w.queues[orders].all()
+	arrived := w.queues[w.home].all()
 	byBody := map[string][]arrival{}
 	for _, a := range arrived {
 		byBody[string(a.out.Payload.Body)] = append(byBody[string(a.out.Payload.Body)], a)
@@ -158,7 +174,7 @@ func (w *world) account(t *testing.T, what string, blocked map[string]dlqbridge.
 			}
 		}
 	}
-	if l := w.leases[orders]; len(l.Batches) > 0 || !l.Until.IsZero() {
+	if l := w.leases[w.home]; len(l.Batches) > 0 || !l.Until.IsZero() {
 		t.Errorf("%s: the lease is left open: %+v", what, l)
 	}
 	return d

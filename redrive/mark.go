@@ -13,28 +13,33 @@ const deadLetterMarks = "CloudPubSubDeadLetterSource"
 
 // marked returns the payload as it is sent: the producer's bytes without a
 // provider's dead-letter marks, and our one mark if it has a place. A mark from
-// an earlier redrive is replaced. Without a place the message goes unmarked. On
-// Pub/Sub the subscription it is for goes along, for the filters of others.
-func marked(p dlqbridge.Payload, m dlqbridge.Mark, c dlqbridge.Control, maxAttributes int) (dlqbridge.Payload, bool) {
+// an earlier redrive is replaced. Without a place the message goes unmarked, and
+// the mark that is returned is none. On Pub/Sub the subscription it is for goes
+// along, for the filters of others.
+func marked(p dlqbridge.Payload, m dlqbridge.Mark, provider dlqbridge.Provider, reader string, maxAttributes int) (dlqbridge.Payload, dlqbridge.Mark, bool) {
 	p = p.Without(dlqbridge.MarkName)
-	if c.Provider == dlqbridge.PubSub {
+	if provider == dlqbridge.PubSub {
 		for _, a := range p.Attributes {
 			if strings.HasPrefix(a.Name, deadLetterMarks) {
 				p = p.Without(a.Name)
 			}
 		}
-		to := c.Source[strings.LastIndexByte(c.Source, '/')+1:]
-		p = p.With(dlqbridge.Attribute{Name: dlqbridge.MarkToName, Type: "String", Value: []byte(to)})
+		p = p.Without(dlqbridge.MarkToName)
+		if to := reader[strings.LastIndexByte(reader, '/')+1:]; to != "" {
+			p = p.With(dlqbridge.Attribute{Name: dlqbridge.MarkToName, Type: "String", Value: []byte(to)})
+		}
 	}
 	if maxAttributes > 0 && len(p.Attributes) >= maxAttributes {
-		return p, false
+		return p, dlqbridge.Mark{}, false
 	}
-	return p.With(dlqbridge.Attribute{Name: dlqbridge.MarkName, Type: "String", Value: markValue(m)}), true
+	value, m := markValue(m)
+	return p.With(dlqbridge.Attribute{Name: dlqbridge.MarkName, Type: "String", Value: value}), m, true
 }
 
-// markValue writes a mark as compact JSON; too long a one drops the key, then
-// the checkpoint, which only help people and can be read elsewhere.
-func markValue(m dlqbridge.Mark) []byte {
+// markValue writes a mark as compact JSON, and returns what it says: too long a
+// one drops the key, which can be read elsewhere, then the checkpoint, without
+// which a resume is not sent.
+func markValue(m dlqbridge.Mark) ([]byte, dlqbridge.Mark) {
 	if !sendable(m.Idem) {
 		m.Idem = ""
 	}
@@ -50,7 +55,7 @@ func markValue(m dlqbridge.Mark) []byte {
 		m.From = ""
 		value = encode(m)
 	}
-	return value
+	return value, m
 }
 
 func encode(m dlqbridge.Mark) []byte {

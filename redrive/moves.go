@@ -23,7 +23,7 @@ const maxWhy = 120
 func Grant(c dlqbridge.Control, j Judgement, note dlqbridge.Note, now time.Time) dlqbridge.Step {
 	to := j.Applied
 	to.Status = dlqbridge.StatusAuthorized
-	to.Authorized = &dlqbridge.Authorization{By: note.Actor.String(), At: now, Action: j.Decision.Action}
+	to.Authorized = &dlqbridge.Authorization{By: note.Actor.String(), At: now, Action: j.Decision.Action, Of: subject(j.Decision.Action, j)}
 	to.RecheckAt = time.Time{}
 	return step(c, to, dlqbridge.Move{
 		At: now, By: note.Actor.String(), Verb: dlqbridge.VerbAuthorize, Why: note.Reason,

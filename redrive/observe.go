@@ -1,7 +1,6 @@
 package redrive
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -236,12 +235,6 @@ func (c *Controller) ObserveFor(ctx context.Context, ctl dlqbridge.Control) (win
 	window, err = o.window(ctx, ctl)
 	route, _ := c.o.Route(ctl.Route)
 	return window, route.Absence, err
-}
-
-// SendsTo is the URN of where a record's work is sent.
-func (c *Controller) SendsTo(ctl dlqbridge.Control) string {
-	route, _ := c.o.Route(ctl.Route)
-	return cmp.Or(route.Target, ctl.Source)
 }
 
 // AutoWindow is how long `auto` observes: 10 m, or as long as the source itself

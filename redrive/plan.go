@@ -43,6 +43,8 @@ type Request struct {
 	canary []int
 	// second is who else stands behind the run.
 	second *dlqbridge.Approval
+	// destination: only what leads there is authorised; empty is everything.
+	destination string
 }
 
 // Plan is a frozen selection with everything left out and why. Its JSON form
@@ -319,7 +321,7 @@ func (c *Controller) sortAll(ctx context.Context, r Request, s *survey, l looked
 		if err := l.judgements[i].Err; err != nil {
 			return fmt.Errorf("judge %s: %w", a.Control.ID, err)
 		}
-		t, x, err := c.target(ctx, s, a.Control, only)
+		t, x, err := c.target(ctx, s, a.Control, coming(a.Control, l.judgements[i]), only)
 		switch {
 		case err != nil:
 			return err
@@ -343,7 +345,7 @@ func unmatched(c dlqbridge.Control, r Request) dlqbridge.Exclusion {
 // target finds where a record belongs. Only transport facts and configuration
 // decide: the letter's own source, which must be the route's where that names
 // one (C44).
-func (c *Controller) target(ctx context.Context, s *survey, ctl dlqbridge.Control, only string) (*target, *dlqbridge.Exclusion, error) {
+func (c *Controller) target(ctx context.Context, s *survey, ctl dlqbridge.Control, a dlqbridge.Action, only string) (*target, *dlqbridge.Exclusion, error) {
 	no := func(r dlqbridge.ExcludeReason, detail string) (*target, *dlqbridge.Exclusion, error) {
 		return nil, &dlqbridge.Exclusion{ID: ctl.ID, Reason: r, Detail: detail}, nil
 	}
@@ -352,7 +354,7 @@ func (c *Controller) target(ctx context.Context, s *survey, ctl dlqbridge.Contro
 		return no(dlqbridge.ExcludeTargetMissing, "route "+ctl.Route+" is not configured")
 	}
 	source := cmp.Or(ctl.Source, route.Source)
-	urn := cmp.Or(route.Target, source)
+	urn := route.leads(ctl, a)
 	switch {
 	case urn == "":
 		return no(dlqbridge.ExcludeTargetMissing, "neither its letter nor its route names a source")
@@ -428,12 +430,16 @@ func (c *Controller) alone(ctl dlqbridge.Control, t *target) *dlqbridge.Exclusio
 		return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeTargetMissing, Detail: t.urn + " has no subscription: what is sent there is lost"}
 	}
 	route, _ := c.o.Route(ctl.Route)
-	if route.FanOut {
+	fine := route.FanOut
+	if route.besides(t.urn) {
+		fine = route.FanOutAside
+	}
+	if fine {
 		return nil
 	}
 	others := slices.DeleteFunc(slices.Clone(receivers), func(r string) bool { return r == cmp.Or(ctl.Source, route.Source) })
 	return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeFanOut, Detail: strings.Join(others, ", ") +
-		" would get a copy too; name a redrive topic, or accept the fan-out"}
+		" would get a copy too; name a topic that one subscription reads, or accept the fan-out"}
 }
 
 func (c *Controller) planned(s *survey, t *target, ctl dlqbridge.Control, j Judgement, r Request, notes map[string]dlqbridge.Send, m *PlannedMember) *dlqbridge.Exclusion {
@@ -459,7 +465,7 @@ func (c *Controller) planned(s *survey, t *target, ctl dlqbridge.Control, j Judg
 		if x := unsendable(ctl, j, s.now); x != nil {
 			return x
 		}
-		if !j.Stands || j.Decision.Action != ctl.Authorized.Action {
+		if !stands(ctl, j) {
 			return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeChanged, Detail: "the ground of the authorisation has changed"}
 		}
 		return nil

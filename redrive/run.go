@@ -87,6 +87,7 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 				}
 			}
 		}
+		r.destination = t.urn
 		members, left, err := c.grant(ctx, r, t.members)
 		err = errors.Join(err, res.Excluded.AddAll(t.excluded.All()), res.Excluded.AddAll(left.All()))
 		if err != nil || members.Len() == 0 {

@@ -180,7 +180,7 @@ func TestRunLeavesOutWhatMustNotBeSent(t *testing.T) {
 		add("running", knowledge{running: time.Now().Add(time.Hour)}, nil)
 		add("completed", knowledge{completed: &dlqbridge.Completion{Store: "ledger", Run: "r9"}}, nil)
 		add("expired", knowledge{expired: true}, nil)
-		add("resume", knowledge{resumable: true}, nil)
+		add("resume", knowledge{checkpoint: "ck"}, nil)
 		add("second", knowledge{policy: &second}, nil)
 		add("seconded", knowledge{policy: &second, approvers: []string{bob.Name}}, nil)
 		add("conflict", knowledge{}, func(c *dlqbridge.Control) { c.Conflict = true })
@@ -215,7 +215,7 @@ func TestRunLeavesOutWhatMustNotBeSent(t *testing.T) {
 		}
 		want := map[string]dlqbridge.ExcludeReason{
 			"unknown": "effect_unknown", "confirmed": "needs_compensation", "running": "still_running", "completed": "closed",
-			"expired": "expired", "resume": "not_authorized", "second": "needs_second_person", "conflict": "conflict", "late": "conflict",
+			"expired": "expired", "second": "needs_second_person", "conflict": "conflict", "late": "conflict",
 			"budget": "budget_exhausted", "mismatch": "source_mismatch", "unconfigured": "target_missing", "missing": "target_missing",
 			"held": "held", "claimed": "claimed", "doubt": "in_doubt", "payload": "payload_expired",
 		}
@@ -225,7 +225,7 @@ func TestRunLeavesOutWhatMustNotBeSent(t *testing.T) {
 		if res.Excluded.Len() != len(want) {
 			t.Errorf("%d exclusions, want each once: %v", res.Excluded.Len(), res.Excluded)
 		}
-		if diff := cmp.Diff(map[string]int{"body of ok": 1, "body of unknown_but_safe": 1, "body of seconded": 1}, w.queues[orders].bodies()); diff != "" {
+		if diff := cmp.Diff(map[string]int{"body of ok": 1, "body of resume": 1, "body of unknown_but_safe": 1, "body of seconded": 1}, w.queues[orders].bodies()); diff != "" {
 			t.Error(diff)
 		}
 		delete(want, "payload") // seen only at the gate

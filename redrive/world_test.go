@@ -1,6 +1,7 @@
 package redrive_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type world struct {
 	routes   map[string]redrive.Route
 	// knows is what the stores say of a record, beyond "nothing happened".
 	knows map[string]knowledge
+	// home is the queue that everything is expected to arrive in.
+	home string
 	// index, if set, is a stale answer of the index.
 	index []dlqbridge.Control
 }
@@ -48,7 +51,9 @@ type knowledge struct {
 	completed  *dlqbridge.Completion
 	seenN      int
 	approvers  []string
-	resumable  bool
+	// checkpoint is where a resume goes on; uncovered is the effect beyond it.
+	checkpoint string
+	uncovered  dlqbridge.Effect
 	expired    bool
 	policy     *dlqbridge.CausePolicy
 }
@@ -65,7 +70,7 @@ func newWorld() *world {
 		sends: map[string]map[int]dlqbridge.Send{}, leases: map[string]dlqbridge.Lease{},
 		jobs: map[string]dlqbridge.Job{}, members: map[string][]dlqbridge.Member{},
 		queues: map[string]*queue{}, knows: map[string]knowledge{},
-		routes: map[string]redrive.Route{"orders": {Name: "orders"}},
+		routes: map[string]redrive.Route{"orders": {Name: "orders"}}, home: orders,
 	}
 	w.queues[orders] = newQueue(orders, false)
 	return w
@@ -605,22 +610,22 @@ func (w *world) judge(a redrive.Ask) redrive.Judgement {
 			approvers = append(approvers, s.By.Name)
 		}
 	}
-	effect := k.effect
-	if effect == "" {
-		effect = dlqbridge.EffectNone
-	}
+	effect := cmp.Or(k.effect, dlqbridge.EffectNone)
 	if k.running.After(time.Now()) {
 		effect = dlqbridge.EffectUnknown
 	}
-	folded := dlqbridge.Folded{State: effect, Uncovered: effect}
+	folded := dlqbridge.Folded{State: effect, Uncovered: cmp.Or(k.uncovered, effect)}
 	x := dlqbridge.Context{
 		At: time.Now(), Folded: folded, RepeatSafe: k.repeatSafe, RunningUntil: k.running, CompletedBy: k.completed,
 		Task: dlqbridge.Task{TaskID: c.TaskID, IdempotencyKey: "idem-" + c.ID},
 	}
+	if k.checkpoint != "" {
+		x.Checkpoint = &dlqbridge.Checkpoint{Ref: k.checkpoint}
+	}
 	x.Name = dlqbridge.Fingerprint(c.ID, strconv.Itoa(c.Version), string(effect), dlqbridge.FormatTime(time.Now()))
 	d := dlqbridge.Decide(dlqbridge.DecisionInput{
 		Completed: k.completed != nil, Policy: policy, Approved: len(approvers) > 1, Effect: folded, RepeatSafe: k.repeatSafe,
-		Expired: k.expired, Resumable: k.resumable, Redrives: c.Redrives, Fixed: fix != "",
+		Expired: k.expired, Resumable: k.checkpoint != "", Redrives: c.Redrives, Fixed: fix != "",
 	})
 	to := c
 	to.Effect, to.Uncovered, to.RepeatSafe, to.Action, to.Why, to.Context, to.Fix = folded.State, folded.Uncovered, k.repeatSafe, d.Action, d.Why, x.Name, fix

@@ -45,6 +45,7 @@ type controlDoc struct {
 
 type authorizedDoc struct {
 	Action dlqbridge.Action `json:"ac,omitempty"`
+	Of     string           `json:"of,omitempty"`
 }
 
 type claimDoc struct {
@@ -193,7 +194,7 @@ func (s *Store) controlDoc(it item, c dlqbridge.Control) *controlDoc {
 		Move: moveDoc{Verb: c.Move.Verb, From: c.Move.From, To: fold(c.Move.To, c.Status), N: c.Move.N},
 	}
 	if a := c.Authorized; a != nil {
-		d.Authorized = &authorizedDoc{a.Action}
+		d.Authorized = &authorizedDoc{a.Action, a.Of}
 		d.AuthorizedBy = a.By
 	}
 	if cl := c.Claim; cl != nil {
@@ -256,7 +257,7 @@ func decodeControl(it, wide item) (dlqbridge.Control, error) {
 		},
 	}
 	if d.Authorized != nil {
-		c.Authorized = &dlqbridge.Authorization{By: d.AuthorizedBy, Action: d.Authorized.Action}
+		c.Authorized = &dlqbridge.Authorization{By: d.AuthorizedBy, Action: d.Authorized.Action, Of: d.Authorized.Of}
 	}
 	if d.Claim != nil {
 		c.Claim = &dlqbridge.Claim{Job: d.ClaimJob, N: d.Claim.N}

@@ -63,7 +63,7 @@ func (h hostile) control() dlqbridge.Control {
 	}
 	c.Move.Version, c.Move.To = c.Version, h.pickStatus(c.Status)
 	if h.yes() {
-		c.Authorized = &dlqbridge.Authorization{By: h.pick("", "os:me", strings.Repeat("w", 170)), At: h.time(), Action: one(h, actions)}
+		c.Authorized = &dlqbridge.Authorization{By: h.pick("", "os:me", strings.Repeat("w", 170)), At: h.time(), Action: one(h, actions), Of: h.pick("", dlqbridge.Fingerprint("x"))}
 	}
 	if h.yes() {
 		c.Claim = &dlqbridge.Claim{Job: h.pick("", "j_abcdefghijklmnop"), N: h.count(), Until: h.time(), Before: h.time()}
@@ -170,7 +170,7 @@ func TestAnOrdinaryRecordNeedsNoSecondItem(t *testing.T) {
 		Source: "arn:aws:sqs:us-east-1:123456789012:orders-production", TaskID: "5f0d9a9e-7c1a-4d0e-9a34-9d1f6e6b2c11", TaskType: "invoice.create", Tenant: "acme-europe", Owner: "platform-team",
 		Signature: "sg_0123456789abcdef", Status: dlqbridge.StatusRedriving, Cause: dlqbridge.CauseDependencyUnavailable, Effect: dlqbridge.EffectNone, Uncovered: dlqbridge.EffectNone,
 		Action: dlqbridge.ActionRetry, Why: dlqbridge.WhyRetryable, PayloadVersion: 1, Context: "c_0123456789abcdef", Arrivals: 2, Newest: "aaaabbbbccccddddeeeeffff", Fix: "deploy:1.4.2",
-		Authorized: &dlqbridge.Authorization{By: "arn:aws:sts::123456789012:assumed-role/Operators/alice@example.com", At: in(50), Action: dlqbridge.ActionRetry},
+		Authorized: &dlqbridge.Authorization{By: "arn:aws:sts::123456789012:assumed-role/Operators/alice@example.com", At: in(50), Action: dlqbridge.ActionResume, Of: dlqbridge.Fingerprint("resume", "ck")},
 		Claim:      &dlqbridge.Claim{Job: "abcdefghijklmnop", N: 2, Until: in(61)}, Redrives: 2, Recurrences: 1, FirstSeen: at, LastSeen: in(40), Deadline: in(500), ValidUntil: in(600),
 		LostAt: in(20_160), TriageBy: in(1440), NotBefore: in(55), RecheckAt: in(56), LastSend: in(60),
 		Move: dlqbridge.Move{Version: 12, At: in(60), By: "job:abcdefghijklmnop", Verb: dlqbridge.VerbClaim, From: dlqbridge.StatusAuthorized, To: dlqbridge.StatusRedriving, Why: "claimed for redrive 2", Job: "abcdefghijklmnop", N: 2},

@@ -265,6 +265,21 @@ func failures(h Header) types.AttributeValue {
 	return &types.AttributeValueMemberL{Value: list}
 }
 
+// resumeFrom is the checkpoint from which a run of this message goes on. The
+// mark of a resume names the one that somebody decided on, which counts also
+// where the ledger has another one: it may be kept somewhere else. Only what a
+// run of the same message wrote since goes further.
+func resumeFrom(h Header, t Task) *dlqbridge.Checkpoint {
+	if t.Redrive == nil || t.Redrive.From == "" {
+		return h.Checkpoint
+	}
+	same := h.CheckpointSend == Redrive{N: t.Redrive.N, MessageID: t.MessageID}
+	if h.Checkpoint != nil && (same || h.Checkpoint.Ref == t.Redrive.From) {
+		return h.Checkpoint
+	}
+	return &dlqbridge.Checkpoint{Ref: t.Redrive.From}
+}
+
 // newRun is the run as it will be once the header says so.
 func newRun(k *Kit, t Task, seen rows) *Run {
 	r := &Run{
@@ -274,8 +289,9 @@ func newRun(k *Kit, t Task, seen rows) *Run {
 	for _, s := range seen.steps {
 		r.steps[s.StepID] = append(r.steps[s.StepID], s)
 	}
+	r.from = resumeFrom(Header{}, t)
 	if h := seen.header; h != nil {
-		r.resume = h.Checkpoint
+		r.resume, r.from = h.Checkpoint, resumeFrom(*h, t)
 		r.cost.load(h.CostUSD)
 	}
 	return r

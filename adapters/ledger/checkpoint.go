@@ -26,9 +26,11 @@ func (r *Run) Checkpoint(ctx context.Context, ref, step string) error {
 	for _, run := range c.Lineage {
 		lineage = append(lineage, str(run))
 	}
+	_, n := send(r.task)
 	err := r.write(ctx, item{"checkpoint": dict(item{
 		"ref": str(c.Ref), "step_id": str(c.Step), "run_id": str(c.Run), "at": str(dlqbridge.FormatTime(c.At)),
 		"workflow_version": some(c.WorkflowVersion), "lineage": &types.AttributeValueMemberL{Value: lineage},
+		"redrive_n": num(n), "message_id": some(r.task.MessageID),
 	})})
 	if err != nil {
 		return fmt.Errorf("checkpoint %s: %w", step, err)

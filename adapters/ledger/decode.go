@@ -100,6 +100,7 @@ func (it item) header() Header {
 			Ref: c.text("ref", maxName), Step: c.text("step_id", maxName), Run: c.text("run_id", maxName),
 			At: c.time("at"), WorkflowVersion: c.text("workflow_version", maxText), Lineage: c.texts("lineage"),
 		}
+		h.CheckpointSend = Redrive{N: c.number("redrive_n"), MessageID: c.text("message_id", maxName)}
 	}
 	if list, ok := it["failures"].(*types.AttributeValueMemberL); ok {
 		for _, v := range list.Value {

@@ -80,6 +80,45 @@ func TestAResumeFromElsewhere(t *testing.T) {
 	}
 }
 
+// The mark's checkpoint was decided on; the ledger's goes before it only where
+// a run of this very message has written it.
+func TestAResumeGoesOnFromItsMark(t *testing.T) {
+	w := newWorld(t)
+	first := w.begin(w.kit(), ledger.Task{ID: "t1", MessageID: "m0"})
+	if err := errors.Join(w.do(first, "0001#a", &card{}), first.Checkpoint(t.Context(), "s3://1", "0001#a")); err != nil {
+		t.Fatal(err)
+	}
+	first.Close(t.Context())
+	resumed := func(n int, message, from string) *ledger.Run {
+		m := mark("r_a", n)
+		m.Action, m.From = dlqbridge.ActionResume, from
+		return w.begin(w.kit(), ledger.Task{ID: "t1", MessageID: message, Redrive: m})
+	}
+	known := resumed(1, "m1", "s3://1")
+	if c := known.Resume(); c == nil || c.Step != "0001#a" {
+		t.Errorf("the ledger knows it: %+v", c)
+	}
+	known.Close(t.Context())
+	other := resumed(2, "m2", "thread-7/2")
+	if c := other.Resume(); c == nil || c.Ref != "thread-7/2" || c.Step != "" {
+		t.Errorf("the ledger has another: %+v", c)
+	}
+	if err := errors.Join(w.do(other, "0002#b", &card{}), other.Checkpoint(t.Context(), "thread-7/3", "0002#b")); err != nil {
+		t.Fatal(err)
+	}
+	other.Close(t.Context())
+	again := resumed(2, "m2", "thread-7/2") // the broker delivers it once more
+	if c := again.Resume(); c == nil || c.Ref != "thread-7/3" {
+		t.Errorf("its own progress is lost: %+v", c)
+	}
+	again.Close(t.Context())
+	next := resumed(3, "m3", "thread-7/2")
+	if c := next.Resume(); c == nil || c.Ref != "thread-7/2" {
+		t.Errorf("another send's checkpoint goes before the mark's: %+v", c)
+	}
+	next.Close(t.Context())
+}
+
 func TestPlan(t *testing.T) {
 	w := newWorld(t)
 	k := w.kit()

@@ -20,7 +20,8 @@ type Run struct {
 	id   string
 	// attempt counts the runs of this send, this one included.
 	attempt int
-	resume  *dlqbridge.Checkpoint // as the run found it
+	resume  *dlqbridge.Checkpoint // the ledger's, as the run found it
+	from    *dlqbridge.Checkpoint // where this run goes on
 	cost    cost
 
 	// life ends with the run; its cause says why.
@@ -47,17 +48,14 @@ type Run struct {
 func (r *Run) ID() string { return r.id }
 
 // Resume is the checkpoint from which this run may continue, nil if there is
-// none. Steps with a receipt need no checkpoint: they are not called again.
+// none: the one that the message's mark names where it was resumed, else the
+// ledger's. One that the ledger does not know has a Ref alone. Steps with a receipt need no checkpoint: they are not called again.
 // A checkpoint of another workflow version may not fit: compare.
 func (r *Run) Resume() *dlqbridge.Checkpoint {
-	if r.resume == nil && r.task.Redrive != nil && r.task.Redrive.From != "" {
-		// It is kept somewhere else; the one who decided on the resume knew it.
-		return &dlqbridge.Checkpoint{Ref: r.task.Redrive.From}
-	}
-	if r.resume == nil {
+	if r.from == nil {
 		return nil
 	}
-	c := *r.resume
+	c := *r.from
 	return &c
 }
 

@@ -93,6 +93,7 @@ type Header struct {
 	TraceID          string                // trace_id
 	LastError        *LastError            // last_error, map: of the latest run
 	Checkpoint       *dlqbridge.Checkpoint // checkpoint, map: ref, step_id, run_id, workflow_version, at, lineage
+	CheckpointSend   Redrive               // checkpoint: redrive_n and message_id of the send whose run wrote it
 	LeaseUntil       time.Time             // lease_until: until when the latest run may be going
 	LeaseUnreadable  bool                  // lease_until is there and is no time: a run may be going, nobody can tell until when
 	UpdatedAt        time.Time             // updated_at: the last sign of life

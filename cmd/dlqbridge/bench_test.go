@@ -334,3 +334,20 @@ func (b *bench) attributes(queue string, values map[string]string) {
 		b.t.Fatal(err)
 	}
 }
+
+// sendMarked sends a message as it came from us, with its mark.
+func (b *bench) sendMarked(queue, body string, facts row, mark string) {
+	b.t.Helper()
+	text, err := json.Marshal(facts)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	in := &sqs.SendMessageInput{QueueUrl: b.url(queue), MessageBody: &body, MessageAttributes: contextAttribute(string(text))}
+	in.MessageAttributes["agent.redrive"] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &mark}
+	if strings.HasSuffix(queue, ".fifo") {
+		in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String(mark)
+	}
+	if _, err := b.sqs.SendMessage(b.t.Context(), in); err != nil {
+		b.t.Fatal(err)
+	}
+}

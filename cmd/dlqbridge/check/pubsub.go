@@ -32,6 +32,9 @@ func (c *routeCheck) pubsub(ctx context.Context, p config.PubSub) {
 	}
 	if deadOK {
 		c.consumers(ctx, o, p, dead)
+		if c.r.ResumeTo != "" {
+			c.resumeTopic(ctx, o, p, dead.Topic)
+		}
 	}
 }
 

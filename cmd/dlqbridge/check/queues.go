@@ -21,10 +21,13 @@ func (c *routeCheck) queues(ctx context.Context) {
 	dead, deadOK := c.inspect(ctx, c.r.SQS.DeadLetterQueue, "dead-letter queue")
 	if deadOK {
 		c.deadLetters(dead)
+		if c.r.ResumeTo != "" {
+			c.resumeQueue(ctx, dead)
+		}
 	}
 	if c.r.SQS.SourceQueue != "" {
 		if source, ok := c.inspect(ctx, c.r.SQS.SourceQueue, "source queue"); ok {
-			c.source(source)
+			c.observed(c.r.SQS.SourceQueue, source)
 			if deadOK {
 				c.pair(source, dead)
 			}
@@ -60,15 +63,6 @@ func (c *routeCheck) deadLetters(q awssqs.QueueFacts) {
 	}
 }
 
-func (c *routeCheck) source(q awssqs.QueueFacts) {
-	auto := max(config.MinObserve, time.Duration(q.MaxReceives)*q.Visibility)
-	if window := time.Duration(c.b.Config.Redrive.ObserveFor); window > 0 && window < auto {
-		c.say(LevelError, c.r.SQS.SourceQueue, "leave redrive.observe_for at auto, or make it "+config.Duration(auto).String()+" or longer",
-			"redrive.observe_for %s is shorter than the %s it needs (maxReceiveCount %d x visibility timeout %s)",
-			config.Duration(window), config.Duration(auto), q.MaxReceives, config.Duration(q.Visibility))
-	}
-}
-
 // pair looks at the two queues together.
 func (c *routeCheck) pair(source, dead awssqs.QueueFacts) {
 	name := c.r.SQS.DeadLetterQueue
@@ -97,7 +91,7 @@ func (c *routeCheck) pair(source, dead awssqs.QueueFacts) {
 	}
 	var others []string
 	for _, url := range dead.SourceURLs {
-		if url != source.URL {
+		if url != source.URL && !c.resumes(url) {
 			others = append(others, url)
 		}
 	}

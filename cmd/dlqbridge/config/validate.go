@@ -117,6 +117,7 @@ func validateRoute(d *decoder, path string, r Route, stores []string) {
 		d.reportAt(path+".name", fmt.Sprintf("%q is no route name", r.Name), "write 1 to 64 characters of a-z, 0-9, - and _")
 	}
 	validatePlaces(d, path, r)
+	validateAsides(d, path, r)
 	switch idempotent := r.Effects == Effects(dlqbridge.EffectsIdempotent); {
 	case idempotent && r.IdempotencyWindow == 0:
 		d.reportAt(path+".idempotency_window", "missing", "effects: idempotent needs how long every mutating tool honours its key, such as 24h")

@@ -66,12 +66,16 @@ func validateQueues(d *decoder, path string, q SQS) {
 		d.reportAt(path+".dead_letter_queue", "missing", "name the queue to read, by name, URL or ARN")
 	}
 	for _, one := range []struct{ key, queue string }{{"dead_letter_queue", q.DeadLetterQueue}, {"source_queue", q.SourceQueue}} {
-		if one.queue != "" && !queueName.MatchString(one.queue) && !queueURL.MatchString(one.queue) && !queueARN.MatchString(one.queue) {
-			d.reportAt(path+"."+one.key, fmt.Sprintf("%q is no queue", one.queue), "write a name of up to 80 letters, digits, - and _ (.fifo at the end of a FIFO queue's), a URL or an ARN")
-		}
+		validateQueue(d, path+"."+one.key, one.queue)
 	}
 	if q.DeadLetterQueue != "" && q.DeadLetterQueue == q.SourceQueue {
 		d.reportAt(path+".source_queue", "is the dead-letter queue itself", "name the queue that the workers read")
+	}
+}
+
+func validateQueue(d *decoder, at, queue string) {
+	if queue != "" && !queueName.MatchString(queue) && !queueURL.MatchString(queue) && !queueARN.MatchString(queue) {
+		d.reportAt(at, fmt.Sprintf("%q is no queue", queue), "write a name of up to 80 letters, digits, - and _ (.fifo at the end of a FIFO queue's), a URL or an ARN")
 	}
 }
 
@@ -88,25 +92,33 @@ func validatePubSub(d *decoder, path string, p PubSub) {
 		{"source_subscription", p.SourceSubscription, "subscriptions", false},
 		{"redrive_topic", p.RedriveTopic, "topics", false},
 	} {
-		at := path + "." + one.key
-		full := strings.Contains(one.name, "/")
-		form := fmt.Sprintf("write its short name of 3 to 255 characters that begins with a letter, or projects/PROJECT/%s/NAME", one.kind)
-		switch {
-		case one.name == "" && one.required:
-			d.reportAt(at, "missing", form)
-		case one.name == "":
-		case full && (!fullName.MatchString(one.name) || !strings.Contains(one.name, "/"+one.kind+"/")),
-			!full && (!shortName.MatchString(one.name) || strings.HasPrefix(one.name, "goog")):
-			d.reportAt(at, fmt.Sprintf("%q cannot be the name of one of the %s", one.name, one.kind), form)
-		case !full && p.Project == "":
-			d.reportAt(path+".project", "missing, and "+one.key+" is a short name", "write the project's id, or full names")
+		if one.name == "" && one.required {
+			d.reportAt(path+"."+one.key, "missing", resourceForm(one.kind))
 		}
+		validateResource(d, path, path+"."+one.key, one.name, one.kind, p.Project)
 	}
 	if p.RedriveTopic != "" && p.Full("topics", p.RedriveTopic) == p.Full("topics", p.SourceTopic) {
 		d.reportAt(path+".redrive_topic", "is the source topic itself", "name a topic that only the failed consumer reads, or leave it out")
 	}
 	if p.SourceSubscription != "" && p.Full("subscriptions", p.SourceSubscription) == p.Full("subscriptions", p.DeadLetterSubscription) {
 		d.reportAt(path+".source_subscription", "is the dead-letter subscription itself", "name the subscription that the workers read")
+	}
+}
+
+func resourceForm(kind string) string {
+	return fmt.Sprintf("write its short name of 3 to 255 characters that begins with a letter, or projects/PROJECT/%s/NAME", kind)
+}
+
+// validateResource checks the name of a topic or a subscription at a field;
+// path is that of the places, which name the project.
+func validateResource(d *decoder, path, at, name, kind, project string) {
+	switch full := strings.Contains(name, "/"); {
+	case name == "":
+	case full && (!fullName.MatchString(name) || !strings.Contains(name, "/"+kind+"/")),
+		!full && (!shortName.MatchString(name) || strings.HasPrefix(name, "goog")):
+		d.reportAt(at, fmt.Sprintf("%q cannot be the name of one of the %s", name, kind), resourceForm(kind))
+	case !full && project == "":
+		d.reportAt(path+".project", "missing, and "+at[strings.LastIndexByte(at, '.')+1:]+" is a short name", "write the project's id, or full names")
 	}
 }
 

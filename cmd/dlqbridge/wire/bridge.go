@@ -81,6 +81,7 @@ type Bridge struct {
 	mu           sync.Mutex
 	destinations map[string]dlqbridge.Destination // by name or URN
 	sources      map[string]source                // by route
+	asides       map[aside]string                 // URNs
 	closers      []func(context.Context) error
 }
 
@@ -99,7 +100,7 @@ func New(o Options) (*Bridge, error) {
 	b := &Bridge{
 		Config: o.Config, Store: store, tables: tables, DynamoDB: dynamodb.NewFromConfig(o.AWS), SQS: sqs.NewFromConfig(o.AWS), Log: o.Log, Now: o.Now,
 		holder: o.Holder, progress: o.Progress,
-		judges: map[string]*enrich.Enricher{}, destinations: map[string]dlqbridge.Destination{}, sources: map[string]source{}, connect: o.PubSub,
+		judges: map[string]*enrich.Enricher{}, destinations: map[string]dlqbridge.Destination{}, sources: map[string]source{}, asides: map[aside]string{}, connect: o.PubSub,
 	}
 	if b.connect == nil {
 		b.connect = func(ctx context.Context) (*gcppubsub.Client, error) { return gcppubsub.NewClient(ctx) }
@@ -113,7 +114,7 @@ func New(o Options) (*Bridge, error) {
 	}
 	for _, r := range o.Config.Routes {
 		// To judge a stored record again, the route's places are not needed.
-		if b.judges[r.Name], err = b.enricher(r, r.DeadLetterPlace(), "", reader); err != nil {
+		if b.judges[r.Name], err = b.enricher(r, r.DeadLetterPlace(), "", nil, reader); err != nil {
 			return nil, err
 		}
 	}
@@ -128,10 +129,10 @@ func (b *Bridge) ledger() (*ledger.Reader, error) {
 	return ledger.NewReader(ledger.ReaderOptions{Client: b.tables, Table: b.Config.Tables.Ledger, Routes: routes, Timeout: ledgerTimeout, Parallel: ledgerAtOnce})
 }
 
-func (b *Bridge) enricher(r config.Route, place, source string, reader *ledger.Reader) (*enrich.Enricher, error) {
+func (b *Bridge) enricher(r config.Route, place, source string, resumed []string, reader *ledger.Reader) (*enrich.Enricher, error) {
 	route := enrich.Route{
 		Name: r.Name, Place: place, Source: source, Effects: dlqbridge.Effects(r.Effects), IdempotencyWindow: time.Duration(r.IdempotencyWindow),
-		TrustWorker: r.TrustWorker, Resume: r.Resume, Stores: b.routeStores(r, reader), Fields: r.Fields, Policies: b.Config.Policies(),
+		TrustWorker: r.TrustWorker, Resume: r.Resume, Resumed: resumed, Stores: b.routeStores(r, reader), Fields: r.Fields, Policies: b.Config.Policies(),
 	}
 	if err := addRules(b.Config, r, &route); err != nil {
 		return nil, err

@@ -22,11 +22,15 @@ func (b *Bridge) Intake(ctx context.Context, r config.Route, observer enrich.Obs
 	if err != nil {
 		return nil, nil, err
 	}
+	resumed, err := b.resumedFrom(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
 	reader, err := b.ledger()
 	if err != nil {
 		return nil, nil, err
 	}
-	enricher, err := b.enricher(r, letters.Place(), source, reader)
+	enricher, err := b.enricher(r, letters.Place(), source, resumed, reader)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -118,7 +118,7 @@ func (b *Bridge) targetURN(ctx context.Context, u config.URL) (string, error) {
 // there, route is empty. Only configuration says which broker it is.
 func (b *Bridge) destinationOf(ctx context.Context, route, urn string) (dlqbridge.Destination, error) {
 	leads := func(r config.Route) bool {
-		return (route == "" || r.Name == route) && (r.SQS != nil || r.Target() == urn)
+		return (route == "" || r.Name == route) && (r.SQS != nil || leadsTo(r, urn))
 	}
 	i := slices.IndexFunc(b.Config.Routes, leads)
 	if i < 0 {

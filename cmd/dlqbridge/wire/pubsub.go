@@ -123,6 +123,9 @@ func (b *Bridge) topic(ctx context.Context, name string) (dlqbridge.Destination,
 		t := &topic{o: gcppubsub.Options{Client: client, Topic: name, Now: b.Now}, lines: map[string]*gcppubsub.Destination{}}
 		consumers := map[string]bool{}
 		for _, r := range b.Config.Routes {
+			if slices.Contains(topicsAside(r), name) {
+				t.fanOut = t.fanOut || r.PubSub.FanOut == config.FanOutAccept
+			}
 			if r.PubSub == nil || r.Target() != name {
 				continue
 			}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
-	"github.com/dlqbridge/dlqbridge/adapters/awssqs"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/redrive"
 )
@@ -48,6 +47,9 @@ func (b *Bridge) ResolveSources(ctx context.Context) error {
 				return unknown
 			}
 		}
+		if err := b.resolveAside(ctx, r, r.ResumeTo); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -68,12 +70,10 @@ func (b *Bridge) assumeSource(ctx context.Context, r config.Route) error {
 	}
 	urn := r.SQS.SourceQueue
 	if !strings.HasPrefix(urn, "arn:") {
-		dead, err := awssqs.Open(ctx, b.Queue(r.SQS.DeadLetterQueue))
-		if err != nil {
+		var err error
+		if urn, err = b.besideDead(ctx, r, urn); err != nil {
 			return err
 		}
-		name := urn[strings.LastIndexByte(urn, '/')+1:] // of a URL, or all of a name
-		urn = dead.Place()[:strings.LastIndexByte(dead.Place(), ':')+1] + name
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,12 +95,21 @@ func (b *Bridge) redriveRoute(name string) (redrive.Route, bool) {
 	out := redrive.Route{
 		Name: name, Source: from.urn, Kit: r.Kit, Absence: r.Outcome == config.OutcomeAbsence, CancelExpired: r.AutoCancelExpired, ObserveFor: time.Duration(b.Config.Redrive.ObserveFor),
 	}
+	out.ResumeTo = b.aside(name, r.ResumeTo)
 	if r.PubSub != nil {
+		out.FanOutAside = r.PubSub.FanOut == config.FanOutAccept
 		out.Target, out.Sources = r.Target(), from.all
 		// Whoever names a topic for what goes back has chosen who reads it.
 		out.FanOut = r.PubSub.FanOut == config.FanOutAccept || r.PubSub.RedriveTopic != ""
 	}
 	return out, true
+}
+
+// beside is the ARN of a queue, by name or URL, in the account and region of
+// another one.
+func beside(arn, queue string) string {
+	name := queue[strings.LastIndexByte(queue, '/')+1:] // of a URL, or all of a name
+	return arn[:strings.LastIndexByte(arn, ':')+1] + name
 }
 
 // openDestination opens where a job sends to, and refuses an observation that

@@ -148,7 +148,7 @@ class Ledger:
                 until = (moment(header.get("updated_at")) or now()) + timedelta(minutes=15)
             if until > now():
                 raise Refused(f"another run may be going until {text(until)}", ack=False)
-        run = Run(self, task_id, header)
+        run = Run(self, task_id, header, message_id, mark)
         fields = {
             "status": "running", "run_id": run.id, "redrive_n": mark["n"] if mark else 0, "redrives": redrives,
             "runs": int(header.get("runs", 0)) + 1, "token": run.token,
@@ -168,10 +168,18 @@ class Ledger:
 
 
 class Run:
-    def __init__(self, ledger, task_id, header):
+    def __init__(self, ledger, task_id, header, message_id, mark):
         self.ledger, self.task_id = ledger, task_id
         self.id, self.token = "run_" + uuid.uuid4().hex, uuid.uuid4().hex
+        self.send = {"redrive_n": mark["n"] if mark else 0, "message_id": message_id}
         self.resume = header.get("checkpoint")  # from here this run may continue
+        asked = mark.get("from") if mark else None
+        if asked:
+            # The mark of a resume names the checkpoint that was decided on. Only
+            # what a run of the same message wrote since goes further.
+            have = self.resume or {}
+            if have.get("ref") != asked and {k: have.get(k) for k in self.send} != self.send:
+                self.resume = {"ref": asked}
         self.workflow_version = header.get("workflow_version", "")
 
     def header(self, fields, remove=()):
@@ -233,7 +241,7 @@ class Run:
             "lease_until": text(now() + LEASE),
             "checkpoint": {
                 "ref": ref, "step_id": step_id, "run_id": self.id, "lineage": [self.id],
-                "workflow_version": self.workflow_version, "at": text(now()),
+                "workflow_version": self.workflow_version, "at": text(now()), **self.send,
             },
         })
 

@@ -154,7 +154,7 @@ export class Ledger {
       if (until > Date.now()) throw new Refused(`another run may be going until ${at(until)}`, false);
     }
     const fresh = Object.keys(header).length === 0;
-    const run = new Run(this, taskId, header);
+    const run = new Run(this, taskId, header, messageId, mark);
     const fields: Row = {
       ...facts,
       status: "running",
@@ -191,10 +191,17 @@ export class Run {
   readonly taskId: string;
   readonly workflowVersion: string;
 
-  constructor(ledger: Ledger, taskId: string, header: Row) {
+  private readonly send: Row;
+
+  constructor(ledger: Ledger, taskId: string, header: Row, messageId: string, mark?: Mark) {
     this.ledger = ledger;
     this.taskId = taskId;
-    this.resume = header.checkpoint;
+    this.send = { redrive_n: mark?.n ?? 0, message_id: messageId };
+    const have: Row | undefined = header.checkpoint;
+    // The mark of a resume names the checkpoint that was decided on. Only what a
+    // run of the same message wrote since goes further.
+    const same = have?.redrive_n === this.send.redrive_n && have?.message_id === messageId;
+    this.resume = !mark?.from || have?.ref === mark.from || same ? have : { ref: mark.from };
     this.workflowVersion = header.workflow_version ?? "";
   }
 
@@ -274,6 +281,7 @@ export class Run {
       lease_until: at(Date.now() + LEASE_MS),
       checkpoint: {
         ref, step_id: stepId, run_id: this.id, lineage: [this.id], workflow_version: this.workflowVersion, at: at(Date.now()),
+        ...this.send,
       },
     });
   }

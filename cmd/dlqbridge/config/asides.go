@@ -1,0 +1,72 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// aside is a place besides the source, with its key.
+type aside struct{ key, name string }
+
+// asides are the places besides the source that a route names.
+func (r Route) asides() []aside {
+	var out []aside
+	for _, one := range []aside{{"resume_to", r.ResumeTo}} {
+		if one.name != "" {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// Aside is the URN of a place besides the source where configuration alone says
+// it: a topic's full name, a queue's ARN. Empty for a queue by name or URL,
+// whose ARN only SQS knows.
+func (r Route) Aside(name string) string {
+	switch {
+	case r.PubSub != nil:
+		return r.PubSub.Full("topics", name)
+	case strings.HasPrefix(name, "arn:"):
+		return name
+	}
+	return ""
+}
+
+// validateAsides checks the places besides the source: each of its own, and of
+// the same kind as the source, since what is sent there came from there.
+func validateAsides(d *decoder, path string, r Route) {
+	if r.ResumeTo != "" && !r.Resume {
+		d.reportAt(path+".resume_to", "says nothing without resume: true", "add resume: true if the workers can go on from a checkpoint, or leave it out")
+	}
+	for _, one := range r.asides() {
+		at := path + "." + one.key
+		switch {
+		case r.URL != nil:
+			d.reportAt(at, "is not possible on a route by url, whose broker has one target", "leave it out")
+		case r.PubSub != nil:
+			validateResource(d, path+".pubsub", at, one.name, "topics", r.PubSub.Project)
+			for _, other := range []aside{{"pubsub.source_topic", r.PubSub.SourceTopic}, {"pubsub.redrive_topic", r.PubSub.RedriveTopic}} {
+				if other.name != "" && r.PubSub.Full("topics", other.name) == r.PubSub.Full("topics", one.name) {
+					d.reportAt(at, fmt.Sprintf("is %s already", other.key), "name a topic of its own, or leave it out")
+				}
+			}
+		case r.SQS != nil:
+			validateQueue(d, at, one.name)
+			for _, other := range []aside{{"sqs.source_queue", r.SQS.SourceQueue}, {"sqs.dead_letter_queue", r.SQS.DeadLetterQueue}} {
+				if other.name != "" && queueOf(other.name) == queueOf(one.name) {
+					d.reportAt(at, fmt.Sprintf("is %s already", other.key), "name a queue of its own, or leave it out")
+				}
+			}
+			if one.key == "resume_to" && isFIFO(one.name) != isFIFO(r.SQS.DeadLetterQueue) {
+				d.reportAt(at, "must be FIFO exactly where the dead-letter queue is", "a message keeps its group, or has none")
+			}
+		}
+	}
+}
+
+// queueOf is the name of a queue that is given by name, URL or ARN.
+func queueOf(queue string) string {
+	return queue[strings.LastIndexAny(queue, ":/")+1:]
+}
+
+func isFIFO(queue string) bool { return strings.HasSuffix(queue, ".fifo") }
