@@ -107,6 +107,26 @@ func TestListThatBreaksOffIsStillOneDocument(t *testing.T) {
 	})
 }
 
+// Whoever may not ask for a route's source cannot say that a record comes from
+// another one: the right is named, and nothing is selected or left out for it.
+func TestRedriveWithoutTheRightToAskTheSource(t *testing.T) {
+	for operation, code := range map[string]string{"GetQueueAttributes": "AccessDenied", "GetQueueUrl": "AccessDeniedException"} {
+		inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+			b.tasks(intent, nil, "a", "b")
+			if _, err := b.cloud.AddFault(localstack.Fault{Service: "sqs", Operation: operation, Times: -1, Do: "error", Code: code, Status: 403}); err != nil {
+				t.Fatal(err)
+			}
+			for _, command := range [][]string{{"plan"}, {"run", "--fix", "deploy:1", "--reason", "x"}} {
+				args := append([]string{"redrive"}, command...)
+				r := document[refused](b, 1, append(args, "--cause", "ambiguous_effect")...)
+				if r.Error.Code != "denied" || !strings.Contains(r.Error.Hint, "sqs:"+operation) {
+					t.Errorf("%v without %s: %+v", command, operation, r)
+				}
+			}
+		})
+	}
+}
+
 func TestGroupsCountWhatDiffersInRisk(t *testing.T) {
 	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
 		b.tasks(intent, nil, "a", "b")
