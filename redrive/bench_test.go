@@ -89,7 +89,7 @@ func BenchmarkRedrive(b *testing.B) {
 				c.ForgetRequests()
 				b.StartTimer()
 				res, err := c.start(b, c.HTTPClient(), func(o *redrive.Options) {
-					o.MaxInFlight = 400
+					o.AtOnce = 400
 					o.Rate, o.Burst = dlqbridge.Rate{Count: 20000, Per: time.Second}, 5000
 				}).Run(b.Context(), request())
 				b.StopTimer()

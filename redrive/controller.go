@@ -17,8 +17,9 @@ const (
 	DefaultSendDeadline = 10 * time.Second
 	// DefaultAuthorizeTTL: what a person saw yesterday may not be so today.
 	DefaultAuthorizeTTL = 24 * time.Hour
-	// DefaultMaxInFlight fits ten full SQS batches.
-	DefaultMaxInFlight = 100
+	// DefaultAtOnce fits twenty full SQS batches: as many as a lease item holds,
+	// and some that are being claimed or noted meanwhile.
+	DefaultAtOnce = 200
 	// DefaultRate is gentle to a system that has just recovered.
 	DefaultRate = 20
 	// DefaultObserveFor is the shortest observation that `auto` chooses.
@@ -73,10 +74,13 @@ type Options struct {
 	Progress func(Progress)
 
 	Lease, SendDeadline, AuthorizeTTL, Skew time.Duration
-	// Rate, Burst and MaxInFlight hold where a request names none.
+	// Rate, Burst and MaxInFlight hold where a request names none. MaxInFlight
+	// bounds a job's messages whose outcome is not known; 0 is no bound.
 	Rate        dlqbridge.Rate
 	Burst       int
 	MaxInFlight int
+	// AtOnce bounds a job's messages between their claim and the note of their send.
+	AtOnce int
 	// SecondPersonFrom is from how many records on a run needs a plan that a
 	// second person approved; 0 is never.
 	SecondPersonFrom int
@@ -145,7 +149,7 @@ func New(o Options) *Controller {
 	o.SendDeadline = positive(o.SendDeadline, DefaultSendDeadline)
 	o.AuthorizeTTL = positive(o.AuthorizeTTL, DefaultAuthorizeTTL)
 	o.Skew = positive(o.Skew, dlqbridge.DefaultSkew)
-	o.MaxInFlight = positive(o.MaxInFlight, DefaultMaxInFlight)
+	o.AtOnce = positive(o.AtOnce, DefaultAtOnce)
 	o.Backoff = positive(o.Backoff, 100*time.Millisecond)
 	o.Tries = positive(o.Tries, 10)
 	o.PauseAtRecurrence = positive(o.PauseAtRecurrence, DefaultPauseAtRecurrence)

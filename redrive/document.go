@@ -119,7 +119,7 @@ func (p Plan) Check() error {
 		return fmt.Errorf("plan: %w: it was changed after it was made: its content hashes to %s, it says %s", dlqbridge.ErrInvalid, sum, p.Hash)
 	case !p.Cause.Valid():
 		return fmt.Errorf("plan: %w: cause %q is not known", dlqbridge.ErrInvalid, p.Cause)
-	case !(p.Rate.PerSecond() > 0) || p.Burst < 1 || p.MaxInFlight < 1:
+	case !(p.Rate.PerSecond() > 0) || p.Burst < 1 || p.MaxInFlight < 0:
 		return fmt.Errorf("plan: %w: its pace is %s, burst %d, %d in flight", dlqbridge.ErrInvalid, p.Rate, p.Burst, p.MaxInFlight)
 	}
 	return nil

@@ -226,7 +226,7 @@ func TestTheTargetCannotBeUsed(t *testing.T) {
 		in(t, func(t *testing.T, ctx context.Context, w *world) {
 			w.addMany(40)
 			p, c := w.start(t, func(p *process, o *redrive.Options) {
-				o.Burst, o.MaxInFlight = 10, 5
+				o.Burst, o.AtOnce = 10, 5
 				p.fault = func(op string) error {
 					if op == "send" {
 						return fmt.Errorf("%w: sqs:SendMessage", dlqbridge.ErrDenied)

@@ -29,7 +29,7 @@ type Request struct {
 	Actor  dlqbridge.Actor
 	// Policy: nobody asked; only what policy may authorise alone is authorised.
 	Policy bool
-	// Zero values take the controller's.
+	// Zero values take the controller's, see Options.
 	Rate        dlqbridge.Rate
 	Burst       int
 	MaxInFlight int

@@ -174,16 +174,21 @@ func (c *Controller) underLease(ctx context.Context, j *journal, last dlqbridge.
 }
 
 func (c *Controller) runner(ctx context.Context, j *journal, t *target, job dlqbridge.Job) *runner {
+	atOnce, size := c.o.AtOnce, j.pace.batch()
+	if n := job.MaxInFlight; n > 0 {
+		// A batch waits until all of it has a seat, so it is small against them.
+		atOnce, size = min(atOnce, n), min(size, max(1, n/10))
+	}
 	r := &runner{
 		Controller: c, dest: t.dest, facts: t.facts, journal: j, pace: j.pace, job: job, latest: job, began: c.clock(),
 		wrote: c.clock(), outcomes: map[dlqbridge.SendOutcome]int{},
-		size: max(1, min(j.pace.batch(), job.MaxInFlight)), routes: slices.Sorted(maps.Keys(t.routes)),
+		size: max(1, min(size, atOnce)), flight: newFlight(job.MaxInFlight), routes: slices.Sorted(maps.Keys(t.routes)),
 	}
 	if t.facts.BatchCount > 0 {
 		r.size = min(r.size, t.facts.BatchCount)
 	}
-	r.look = max(r.size, min(2*r.size, j.pace.batch(), job.MaxInFlight))
-	r.slots = make(chan struct{}, max(1, job.MaxInFlight/r.size))
+	r.look = max(r.size, min(2*r.size, j.pace.batch(), atOnce))
+	r.slots = make(chan struct{}, max(1, atOnce/r.size))
 	r.places = make(chan struct{}, dlqbridge.MaxOpenBatches)
 	group := r.groups
 	if !t.facts.Ordered {

@@ -33,6 +33,8 @@ type runner struct {
 	slots       chan struct{}
 	places      chan struct{}
 	endClaiming context.CancelFunc
+	// flight bounds the messages without a known outcome; nil is no bound.
+	flight *flight
 
 	mu       sync.Mutex
 	latest   dlqbridge.Job // as last read or written
@@ -112,7 +114,7 @@ func (r *runner) run(ctx context.Context) {
 
 	defer r.lineup.stop()
 	defer r.drain(ctx)
-	if !r.probe(claiming) {
+	if !r.probe(claiming) || !r.seatEarlier(claiming) {
 		return
 	}
 	left := r.job.Selected
@@ -255,6 +257,14 @@ func (r *runner) inTurn(ctx context.Context, piece []item, admitted int, seen ti
 	case <-ctx.Done():
 		return r.send(ctx, piece, admitted) // which only lists them
 	}
+	boarded := make([]string, len(piece))
+	for i, it := range piece {
+		boarded[i] = it.control.ID
+	}
+	if !r.board(ctx, boarded) {
+		return r.send(ctx, piece, admitted) // which only lists them
+	}
+	defer r.flight.leave(boarded)
 	failed := map[string]bool{}
 	if r.clock().Sub(seen) > gateHolds {
 		again := make([]queued, len(piece))
@@ -343,6 +353,9 @@ func (r *runner) count(o dlqbridge.SendOutcome, id string) {
 	r.outcomes[o]++
 	if o == dlqbridge.OutcomeSent {
 		r.sent.Add(id)
+	}
+	if o == dlqbridge.OutcomeSent || o == dlqbridge.OutcomeInDoubt {
+		r.flight.sit(id, r.clock(), o == dlqbridge.OutcomeInDoubt)
 	}
 	switch {
 	case r.inStep == nil:

@@ -96,7 +96,7 @@ func TestFiveTimesASequentialMover(t *testing.T) {
 					}
 				}
 				start := time.Now()
-				run := document[runDoc](b, 0, append([]string{"redrive", "run", "--cause", "timeout", fast, "--max-in-flight", "400"}, fixed...)...)
+				run := document[runDoc](b, 0, append([]string{"redrive", "run", "--cause", "timeout", fast}, fixed...)...)
 				ours := time.Since(start)
 				if run.Sent != n {
 					t.Fatalf("%+v", run)

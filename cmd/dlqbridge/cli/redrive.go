@@ -61,7 +61,7 @@ func (f *selection) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.policy, "policy", false, "authorise only what policy may authorise alone (auto_authorize, after the back-off)")
 	flags.StringVar(&f.rate, "rate", "", "messages per span of time, such as 20/s or 600/m")
 	flags.StringVar(&f.burst, "burst", "", "messages above the rate at most")
-	flags.StringVar(&f.inFlight, "max-in-flight", "", "messages between claim and note, at most")
+	flags.StringVar(&f.inFlight, "max-in-flight", "", "messages that are out without a known outcome, at most; the job waits for outcomes. 0 is no bound")
 	flags.StringVar(&f.canary, "canary", "", "none, or sizes of first steps such as 1,5,25; each is observed before the next")
 	flags.StringVar(&f.observe, "observe-for", "", "how long outcomes are waited for: auto, or longer")
 }

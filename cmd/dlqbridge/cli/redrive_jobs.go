@@ -237,6 +237,8 @@ func (s *session) showJob(ctx context.Context, c *redrive.Controller, j dlqbridg
 				out.Printf("; %s", *d.Doing)
 			}
 			out.Printf("\n")
+		} else if d.Doing != nil {
+			out.Printf("  %s\n", *d.Doing)
 		}
 		out.Printf("  %s %d selected, %d sent, %d in doubt, %d excluded\n", bar(j), d.Selected, d.Sent, d.InDoubt, d.Excluded)
 		if words := outcomeWords(d.Outcomes); words != "" {

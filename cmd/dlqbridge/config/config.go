@@ -96,7 +96,7 @@ type Cause struct {
 type Redrive struct {
 	Rate              Rate     `yaml:"rate" doc:"Messages per span of time to one destination: 20/s, 600/m, 1000/h."`
 	Burst             int      `yaml:"burst" doc:"Messages above the rate at most; 0 is a tenth of a second's worth, at least 10."`
-	MaxInFlight       int      `yaml:"max_in_flight" doc:"Messages between their claim and the note of their send, at most."`
+	MaxInFlight       int      `yaml:"max_in_flight" doc:"Messages of a job that are out without a known outcome, at most: when so many are, the job waits until one completed, came back or was observed to the end. 0 is no bound."`
 	Canary            Canary   `yaml:"canary" doc:"none, or the sizes of a job's first steps; the outcomes of each are waited for before the next one begins."`
 	ObserveFor        Observe  `yaml:"observe_for" doc:"How long an outcome is waited for: auto (the larger of 10 m and maxReceiveCount x visibility timeout of the source) or longer."`
 	Lease             Duration `yaml:"lease" doc:"How long a job holds its destination without a sign of life."`
@@ -119,7 +119,6 @@ const (
 	defaultRetention    = 30 * 24 * time.Hour
 	defaultMaxRun       = 15 * time.Minute    // longer than most agent runs, shorter than a shift
 	defaultRate         = redrive.DefaultRate // per second
-	defaultMaxInFlight  = redrive.DefaultMaxInFlight
 	defaultLease        = redrive.DefaultLease
 	defaultSendDeadline = redrive.DefaultSendDeadline
 	defaultAuthorizeTTL = redrive.DefaultAuthorizeTTL
@@ -135,7 +134,6 @@ func Default() Config {
 		Causes:   map[dlqbridge.Cause]Cause{},
 		Redrive: Redrive{
 			Rate:         Rate{Count: defaultRate, Per: time.Second},
-			MaxInFlight:  defaultMaxInFlight,
 			Lease:        Duration(defaultLease),
 			SendDeadline: Duration(defaultSendDeadline),
 			AuthorizeTTL: Duration(defaultAuthorizeTTL),

@@ -211,7 +211,7 @@ func validateRedrive(d *decoder, r Redrive) {
 	d.span("redrive.lease", r.Lease, 500*time.Millisecond, time.Hour)
 	d.span("redrive.send_deadline", r.SendDeadline, 100*time.Millisecond, time.Hour)
 	d.span("redrive.authorize_ttl", r.AuthorizeTTL, time.Minute, 30*day)
-	d.number("redrive.max_in_flight", r.MaxInFlight, 1, maxInFlight)
+	d.number("redrive.max_in_flight", r.MaxInFlight, 0, maxInFlight)
 	d.number("redrive.burst", r.Burst, 0, maxBurst)
 	d.number("redrive.second_person_from", r.SecondPersonFrom, 0, maxSelected)
 	if r.SendDeadline >= r.Lease {
