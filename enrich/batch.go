@@ -203,8 +203,8 @@ func (r *reading) store(ctx context.Context, round []*parcel) {
 	// from here on leaves nothing that says anything.
 	r.putEvidence(ctx, round, contexts)
 
-	var controls []dlqbridge.Control
-	var creating []*parcel
+	controls := make([]dlqbridge.Control, 0, len(fresh))
+	creating := make([]*parcel, 0, len(fresh))
 	for i, p := range fresh {
 		if p.err == nil {
 			controls = append(controls, r.open(p, judged[i], now))
@@ -237,8 +237,8 @@ func (r *reading) store(ctx context.Context, round []*parcel) {
 
 // putEvidence makes payloads, arrivals and contexts durable, all in one call.
 func (r *reading) putEvidence(ctx context.Context, round []*parcel, contexts map[*parcel]dlqbridge.Context) {
-	var items []dlqbridge.Evidence
-	var owners []*parcel
+	items := make([]dlqbridge.Evidence, 0, 3*len(round))
+	owners := make([]*parcel, 0, 3*len(round))
 	add := func(p *parcel, item dlqbridge.Item) {
 		items = append(items, dlqbridge.Evidence{Record: p.record, Item: item})
 		owners = append(owners, p)
