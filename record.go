@@ -23,6 +23,7 @@ type Control struct {
 	Tenant         string `json:"ten,omitempty"`
 	Owner          string `json:"own,omitempty"`
 	Signature      string `json:"sig,omitempty"`
+	Signed         Signed `json:"sgd,omitzero"`
 	Status         Status `json:"st"`
 	Cause          Cause  `json:"cs"`
 	Effect         Effect `json:"ef"`
@@ -65,6 +66,29 @@ type Control struct {
 
 	// Move is how the record came to this version: the newest history entry.
 	Move Move `json:"mv"`
+}
+
+// Signed says how a record came to its signature.
+type Signed struct {
+	// Rule is the version of the rules that made the signature; 0 is not known.
+	Rule int `json:"r,omitempty"`
+	// Since is when the record first failed so; zero is FirstSeen.
+	Since time.Time `json:"at,omitzero"`
+	// Agent and Workflow are the versions that failed so first, cut to
+	// MaxSignedVersion; empty is not known.
+	Agent    string `json:"av,omitempty"`
+	Workflow string `json:"wv,omitempty"`
+}
+
+// MaxSignedVersion is how much of a version stands in the control item, in bytes.
+const MaxSignedVersion = 40
+
+// FailedSoSince is when the record first failed as its signature says.
+func (c Control) FailedSoSince() time.Time {
+	if c.Signed.Since.IsZero() {
+		return c.FirstSeen
+	}
+	return c.Signed.Since
 }
 
 // Authorization says who allowed a send and what it is bound to. It lapses

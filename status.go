@@ -87,6 +87,9 @@ const (
 	// VerbRecheck judges a record anew whose recheckAt is due: a run that may
 	// have been going is over, or a store can be asked again.
 	VerbRecheck Verb = "recheck"
+	// VerbRegroup gives a record the signature that newer rules make of its
+	// failure; nothing else about it changes.
+	VerbRegroup Verb = "regroup"
 )
 
 // MoveRule is one row of the table of moves.
@@ -146,6 +149,7 @@ var moveRules = []MoveRule{
 	{Verb: VerbUnconfirmed, From: []Status{StatusRedriving}, To: []Status{StatusAwaitingOperationalDecision, StatusCompleted}, Does: "ends an observation that saw no outcome"},
 	{Verb: VerbLapse, From: []Status{StatusAuthorized}, To: decided, Does: "takes back an authorisation whose ground has changed"},
 	{Verb: VerbRecheck, From: without(waiting, StatusAuthorized), To: decided, Does: "reads the stores again when that is due and decides anew"},
+	{Verb: VerbRegroup, From: waiting, Stays: true, Does: "puts the record into the group that newer signature rules make of its failure"},
 }
 
 func without(all []Status, s Status) []Status {

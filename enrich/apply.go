@@ -1,6 +1,7 @@
 package enrich
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"time"
@@ -24,6 +25,7 @@ func (j Judgement) Apply(c dlqbridge.Control) dlqbridge.Control {
 	before := c
 	x := j.Context
 	c.TaskType = dlqbridge.Short(x.Task.TaskType)
+	c.Signed = j.signed(before)
 	c.Signature, c.Cause = x.Failure.Signature, x.Failure.Cause
 	c.Effect, c.Uncovered, c.RepeatSafe = x.Folded.State, x.Folded.Uncovered, x.RepeatSafe
 	c.Action, c.Why, c.Context = j.Decision.Action, j.Decision.Why, x.Name
@@ -49,6 +51,23 @@ func (j Judgement) Apply(c dlqbridge.Control) dlqbridge.Control {
 		c.ClosedAt, c.RecheckAt, c.Action = j.now, time.Time{}, dlqbridge.ActionNone
 	}
 	return c
+}
+
+// signed notes with which versions a record first failed as it does now. A
+// letter that failed in the same way changes nothing, nor does a store that can
+// only now say more about the same failure.
+func (j Judgement) signed(before dlqbridge.Control) dlqbridge.Signed {
+	failed := j.Context.Task.Versions
+	agent, workflow := dlqbridge.CutText(failed.Agent, dlqbridge.MaxSignedVersion), dlqbridge.CutText(failed.Workflow, dlqbridge.MaxSignedVersion)
+	s := before.Signed
+	if j.fresh && before.Signature != j.Context.Failure.Signature {
+		s = dlqbridge.Signed{Agent: agent, Workflow: workflow}
+		if before.Signature != "" {
+			s.Since = j.now
+		}
+	}
+	s.Rule, s.Agent, s.Workflow = SignatureRule, cmp.Or(s.Agent, agent), cmp.Or(s.Workflow, workflow)
+	return s
 }
 
 // maxFix is how much of a fix stands in the control item, in bytes.

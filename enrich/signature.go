@@ -7,6 +7,12 @@ import (
 	"github.com/dlqbridge/dlqbridge"
 )
 
+// SignatureRule is the version of the rules below. Whoever changes what a
+// signature is made of raises it, and `records regroup` then moves the records
+// that were signed by older rules. Holds and mutes name signatures, so the
+// change must be said to those who have some.
+const SignatureRule = 1
+
 // Signature groups failures that have one cause: task type, step, dependency,
 // error code (or, without one, what stays the same of its message) and workflow
 // version.

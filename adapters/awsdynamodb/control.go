@@ -39,6 +39,7 @@ type controlDoc struct {
 	Claim          *claimDoc          `json:"cl,omitempty"`
 	Redrives       int                `json:"n,omitempty"`
 	Recurrences    int                `json:"rec,omitempty"`
+	SignedRule     int                `json:"sr,omitempty"`
 	Times          string             `json:"t,omitempty"`
 	Move           moveDoc            `json:"mv"`
 }
@@ -69,6 +70,8 @@ type texts struct {
 	Tenant       string `json:"ten,omitempty"`
 	Owner        string `json:"own,omitempty"`
 	Signature    string `json:"sig,omitempty"`
+	SignedAgent  string `json:"sav,omitempty"`
+	SignedFlow   string `json:"swf,omitempty"`
 	Why          string `json:"why,omitempty"`
 	Context      string `json:"ctx,omitempty"`
 	Newest       string `json:"new,omitempty"`
@@ -182,7 +185,7 @@ func (s *Store) controlDoc(it item, c dlqbridge.Control) *controlDoc {
 	d := &controlDoc{
 		texts: &texts{
 			Previous: c.Previous, Route: c.Route, Source: c.Source, TaskID: c.TaskID, TaskType: c.TaskType,
-			Tenant: c.Tenant, Owner: c.Owner, Signature: c.Signature, Why: string(c.Why), Context: c.Context,
+			Tenant: c.Tenant, Owner: c.Owner, Signature: c.Signature, SignedAgent: c.Signed.Agent, SignedFlow: c.Signed.Workflow, Why: string(c.Why), Context: c.Context,
 			Newest: c.Newest, Fix: c.Fix, By: c.Move.By, Reason: c.Move.Why,
 			Arrival: fold(c.Move.Arrival, c.Newest), MoveContext: fold(c.Move.Context, c.Context), Note: c.Move.Note,
 			Job: c.Move.Job,
@@ -190,7 +193,7 @@ func (s *Store) controlDoc(it item, c dlqbridge.Control) *controlDoc {
 		Identity: c.Identity, Episode: c.Episode, Provider: c.Provider, Status: fold(c.Status, ""), Cause: c.Cause,
 		Effect: c.Effect, Uncovered: fold(c.Uncovered, c.Effect), RepeatSafe: c.RepeatSafe, Action: c.Action,
 		PayloadVersion: c.PayloadVersion, Arrivals: c.Arrivals, Conflict: c.Conflict, Late: c.Late,
-		Redrives: c.Redrives, Recurrences: c.Recurrences, Times: writeTimes(timesOf(&c)),
+		Redrives: c.Redrives, Recurrences: c.Recurrences, SignedRule: c.Signed.Rule, Times: writeTimes(timesOf(&c)),
 		Move: moveDoc{Verb: c.Move.Verb, From: c.Move.From, To: fold(c.Move.To, c.Status), N: c.Move.N},
 	}
 	if a := c.Authorized; a != nil {
@@ -246,7 +249,7 @@ func decodeControl(it, wide item) (dlqbridge.Control, error) {
 		ID: id, Version: int(numberOf(it, attrVersion)),
 		Identity: d.Identity, Episode: d.Episode, Previous: d.Previous, Route: d.Route, Provider: d.Provider,
 		Source: d.Source, TaskID: d.TaskID, TaskType: d.TaskType, Tenant: d.Tenant, Owner: d.Owner,
-		Signature: d.Signature, Status: d.Status, Cause: d.Cause, Effect: d.Effect,
+		Signature: d.Signature, Signed: dlqbridge.Signed{Rule: d.SignedRule, Agent: d.SignedAgent, Workflow: d.SignedFlow}, Status: d.Status, Cause: d.Cause, Effect: d.Effect,
 		Uncovered: unfold(d.Uncovered, d.Effect), RepeatSafe: d.RepeatSafe, Action: d.Action, Why: dlqbridge.Why(d.Why),
 		PayloadVersion: d.PayloadVersion, Context: d.Context, Arrivals: d.Arrivals, Newest: d.Newest,
 		Conflict: d.Conflict, Late: d.Late, Fix: d.Fix, Redrives: d.Redrives, Recurrences: d.Recurrences,
@@ -286,6 +289,7 @@ func timesOf(c *dlqbridge.Control) []*time.Time {
 	list := []*time.Time{
 		&c.FirstSeen, &c.LastSeen, &c.Deadline, &c.ValidUntil, &c.LostAt, &c.TriageBy, &c.NotBefore,
 		&c.RecheckAt, &c.LastSend, &c.ClosedAt, &c.Move.At, nil, nil, nil,
+		&c.Signed.Since,
 	}
 	if c.Authorized != nil {
 		list[11] = &c.Authorized.At

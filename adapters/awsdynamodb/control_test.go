@@ -52,6 +52,7 @@ func (h hostile) control() dlqbridge.Control {
 		Previous: h.pick("", dlqbridge.RecordID(dlqbridge.IdentityTask, "s", "t", "p", 0)), Route: h.pick("", "orders", "a#b", strings.Repeat("r", 64)),
 		Provider: dlqbridge.PubSub, Source: h.pick("", "arn:aws-us-gov:sqs:us-gov-west-1:123456789012:"+strings.Repeat("q", 80), "projects/"+strings.Repeat("p", 30)+"/subscriptions/"+strings.Repeat("s", 255)),
 		TaskID: h.id(), TaskType: h.id(), Tenant: h.id(), Owner: h.id(), Signature: h.pick("", "sg_0123456789abcdef", strings.Repeat("#", 32)),
+		Signed: dlqbridge.Signed{Rule: h.count(), Since: h.time(), Agent: h.pick("", "1.4.2", strings.Repeat("\x01", dlqbridge.MaxSignedVersion)), Workflow: h.pick("", "12", strings.Repeat("é", dlqbridge.MaxSignedVersion/2))},
 		Status: one(h, dlqbridge.Statuses()), Cause: one(h, append(dlqbridge.Causes(), "", "odd")), Effect: one(h, effects), Uncovered: one(h, effects), RepeatSafe: h.yes(), Action: one(h, actions),
 		Why: dlqbridge.Why(h.pick("", string(dlqbridge.WhyCoveredEffect))), PayloadVersion: h.count(), Context: key(), Arrivals: h.count(), Newest: key(), Conflict: h.yes(), Late: h.yes(),
 		Fix: h.pick("", "deploy:1.4.2", strings.Repeat("\x02", 64)), Redrives: h.count(), Recurrences: h.count(), FirstSeen: h.time(), LastSeen: h.time(), Deadline: h.time(), ValidUntil: h.time(),

@@ -351,3 +351,11 @@ func (b *bench) sendMarked(queue, body string, facts row, mark string) {
 		b.t.Fatal(err)
 	}
 }
+
+// sendAgain sends a message that was received as it came.
+func (b *bench) sendAgain(queue string, m *types.Message) {
+	b.t.Helper()
+	if _, err := b.sqs.SendMessage(b.t.Context(), &sqs.SendMessageInput{QueueUrl: b.url(queue), MessageBody: m.Body, MessageAttributes: m.MessageAttributes}); err != nil {
+		b.t.Fatal(err)
+	}
+}

@@ -84,7 +84,7 @@ func TestUsageErrorsAreDocumentsToo(t *testing.T) {
 func TestEachCommandTeaches(t *testing.T) {
 	inBubble(t, oneRoute, nil, func(b *bench) {
 		for _, line := range []string{
-			"", "serve", "intake", "records", "records list", "records show", "records history", "records payload", "records explain", "records groups",
+			"", "serve", "intake", "records", "records list", "records show", "records history", "records payload", "records explain", "records groups", "records regroup",
 			"triage", "hold", "hold add", "hold list", "hold remove", "mute", "mute add", "mute list", "mute remove", "redrive", "redrive plan", "redrive run", "redrive status", "redrive list", "redrive observe",
 			"redrive pause", "redrive continue", "redrive cancel", "check", "tables", "tables create", "config", "version", "completion",
 		} {

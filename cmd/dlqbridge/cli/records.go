@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,11 +16,11 @@ import (
 func (s *session) records() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "records",
-		Short: "Look at records: list, show, history, payload, explain, groups",
+		Short: "Look at records: list, show, history, payload, explain, groups, regroup",
 		RunE:  group,
 		Args:  cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(s.recordsList(), s.recordsShow(), s.recordsExplain(), s.recordsHistory(), s.recordsPayload(), s.recordsGroups())
+	cmd.AddCommand(s.recordsList(), s.recordsShow(), s.recordsExplain(), s.recordsHistory(), s.recordsPayload(), s.recordsGroups(), s.recordsRegroup())
 	return cmd
 }
 
@@ -245,149 +244,4 @@ func printPayload(out *screen.Screen, p dlqbridge.Payload) {
 	for line := range strings.Lines(string(p.Body)) {
 		out.Printf("  %s\n", strings.TrimSuffix(line, "\n"))
 	}
-}
-
-// groupDoc is one group of failures of one signature and cause. What differs
-// in risk inside the group is counted, never hidden.
-type groupDoc struct {
-	Signature string                   `json:"signature"`
-	Cause     dlqbridge.Cause          `json:"cause"`
-	Lane      dlqbridge.Lane           `json:"lane"`
-	Count     int                      `json:"count"`
-	Effects   map[dlqbridge.Effect]int `json:"effects"`
-	Actions   map[dlqbridge.Action]int `json:"actions"`
-	Statuses  map[dlqbridge.Status]int `json:"statuses"`
-	TaskTypes map[string]int           `json:"taskTypes"`
-	Routes    map[string]int           `json:"routes"`
-	Tenants   map[string]int           `json:"tenants"`
-	FirstSeen string                   `json:"firstSeen"`
-	LastSeen  string                   `json:"lastSeen"`
-	// Deadline is the nearest one of the group; null if no task has one.
-	// Recurrences counts how often its records came back after a redrive.
-	Deadline    *string `json:"deadline"`
-	Recurrences int     `json:"recurrences"`
-	Example     string  `json:"example"`
-	// Muted counts the records that a mute keeps quiet, MutedUntil is when the
-	// first of them is not any more.
-	Muted      int     `json:"muted"`
-	MutedUntil *string `json:"mutedUntil"`
-}
-
-func (g *groupDoc) add(c dlqbridge.Control, f dlqbridge.Filter) {
-	g.Count++
-	if until := mutedUntil(c, f); until != nil {
-		g.Muted++
-		if g.MutedUntil == nil || *until < *g.MutedUntil {
-			g.MutedUntil = until
-		}
-	}
-	g.Effects[c.Effect]++
-	g.Actions[c.Action]++
-	g.Statuses[c.Status]++
-	g.Routes[c.Route]++
-	if c.TaskType != "" {
-		g.TaskTypes[c.TaskType]++
-	}
-	if c.Tenant != "" {
-		g.Tenants[c.Tenant]++
-	}
-	g.Recurrences += c.Recurrences
-	if due := dlqbridge.FormatTime(c.Deadline); due != "" && (g.Deadline == nil || due < *g.Deadline) {
-		g.Deadline = &due
-	}
-	first, last := dlqbridge.FormatTime(c.FirstSeen), dlqbridge.FormatTime(c.LastSeen)
-	if g.FirstSeen == "" || first < g.FirstSeen { // fixed width: the order of the texts is that of the times
-		g.FirstSeen = first
-	}
-	g.LastSeen = max(g.LastSeen, last)
-}
-
-func (s *session) recordsGroups() *cobra.Command {
-	var f listFlags
-	cmd := &cobra.Command{
-		Use:   "groups",
-		Short: "Group records by what failed",
-		Long: `Groups open records by signature (process, step, dependency, error code, workflow
-version) and cause, the largest group first. One fix often frees a whole group,
-but a group may hold records of different risk: the columns count them.`,
-		Example: "  dlqbridge records groups\n  dlqbridge records groups --route orders -o json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter, err := f.filter(s.p.Now())
-			if err != nil {
-				return err
-			}
-			b, err := s.open(cmd.Context(), nil)
-			if err != nil {
-				return err
-			}
-			if err := s.listRoutes(cmd.Context(), b.Store, filter); err != nil {
-				return err
-			}
-			if err := quiet(cmd.Context(), b.Store, &filter); err != nil {
-				return err
-			}
-			type key struct {
-				signature string
-				cause     dlqbridge.Cause
-			}
-			byKey := map[key]*groupDoc{}
-			groups := []*groupDoc{}
-			for l, err := range b.Store.List(cmd.Context(), filter) {
-				if err != nil {
-					return err
-				}
-				k := key{l.Control.Signature, l.Control.Cause}
-				g, ok := byKey[k]
-				if !ok {
-					g = &groupDoc{
-						Signature: k.signature, Cause: k.cause, Lane: dlqbridge.DefaultCausePolicy(k.cause).Lane, Example: l.Control.ID,
-						Effects: map[dlqbridge.Effect]int{}, Actions: map[dlqbridge.Action]int{}, Statuses: map[dlqbridge.Status]int{},
-						TaskTypes: map[string]int{}, Routes: map[string]int{}, Tenants: map[string]int{},
-					}
-					byKey[k] = g
-					groups = append(groups, g)
-				}
-				g.add(l.Control, filter)
-			}
-			slices.SortStableFunc(groups, func(a, b *groupDoc) int { return b.Count - a.Count })
-			return s.print(map[string]any{"groups": groups}, func(out *screen.Screen) { printGroups(out, groups, s.p.Now()) })
-		},
-	}
-	f.add(cmd)
-	return cmd
-}
-
-func printGroups(out *screen.Screen, groups []*groupDoc, now time.Time) {
-	if len(groups) == 0 {
-		out.Printf("no records\n")
-		return
-	}
-	table := out.NewTable("SIGNATURE", "CAUSE", "RECORDS", "EFFECT UNKNOWN", "CONFIRMED", "NONE", "TENANTS", "CAME BACK", "FIRST", "LAST", "DUE", "MUTED", "TASK TYPES", "EXAMPLE")
-	for _, g := range groups {
-		types := make([]string, 0, len(g.TaskTypes))
-		for t := range g.TaskTypes {
-			types = append(types, t)
-		}
-		slices.Sort(types)
-		due := ""
-		if g.Deadline != nil {
-			due = *g.Deadline
-		}
-		muted := "-"
-		if g.MutedUntil != nil {
-			muted = fmt.Sprintf("%d until %s", g.Muted, *g.MutedUntil)
-		}
-		table.Row(dash(g.Signature), string(g.Cause), itoa(g.Count), itoa(g.Effects[dlqbridge.EffectUnknown]), itoa(g.Effects[dlqbridge.EffectConfirmed]),
-			itoa(g.Effects[dlqbridge.EffectNone]), itoa(len(g.Tenants)), itoa(g.Recurrences), ageOf(g.FirstSeen, now), ageOf(g.LastSeen, now), dash(due), muted, dash(strings.Join(types, ",")), g.Example)
-	}
-	table.Flush()
-}
-
-func ageOf(stamp string, now time.Time) string {
-	t, err := dlqbridge.ParseTime(stamp)
-	if err != nil {
-		return "-"
-	}
-	return age(t, now)
 }
