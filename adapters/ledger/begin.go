@@ -64,7 +64,7 @@ func (t Task) check() error {
 const beginTries = 5
 
 // Begin takes the task's lease and returns the run, or says why not: see
-// ErrCompleted, ErrBusy, ErrDuplicate, ErrRedriveRan and ErrAttemptLimit.
+// ErrCompleted, ErrBusy, ErrDuplicate, ErrRedriveRan, ErrExpired and ErrAttemptLimit.
 // Whoever gets a run must Close it. Begin tells other states of the world apart
 // as follows:
 //
@@ -112,7 +112,7 @@ func (k *Kit) Begin(ctx context.Context, t Task) (*Run, error) {
 func (k *Kit) admit(seen rows, t Task, now time.Time) error {
 	h := seen.header
 	if h == nil {
-		return nil
+		return expired(t.ValidUntil, now)
 	}
 	if h.Status == TaskCompleted {
 		return ErrCompleted
@@ -130,10 +130,26 @@ func (k *Kit) admit(seen rows, t Task, now time.Time) error {
 	if until := seen.runningUntil(now, k.o.MaxRun); now.Before(until) {
 		return &BusyError{Run: h.RunID, Owner: h.LeaseOwner, Until: until}
 	}
+	validUntil := t.ValidUntil
+	if validUntil.IsZero() {
+		validUntil = h.ValidUntil
+	}
+	if err := expired(validUntil, now); err != nil {
+		return err
+	}
 	if limit := k.limit(t); limit > 0 && attempts(h, t) >= limit {
 		return fmt.Errorf("%w: %d of %d", ErrAttemptLimit, attempts(h, t), limit)
 	}
 	return nil
+}
+
+// expired says that work past its time must not begin. What came before is for
+// others to say: the message is not done with, so a record tells of it.
+func expired(validUntil, now time.Time) error {
+	if validUntil.IsZero() || !now.After(validUntil) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrExpired, dlqbridge.FormatTime(validUntil))
 }
 
 func (k *Kit) limit(t Task) int {

@@ -12,8 +12,8 @@
 // # Acknowledgement
 //
 // Acknowledge after [Run.Complete] has returned nil, and at no other time.
-// After [Run.Fail] let the broker redeliver or dead-letter the message, or
-// dead-letter it yourself with [Run.Facts].
+// After [Run.Fail] let the broker redeliver or dead-letter the message. Where no
+// further delivery can help, [Run.DeadLetter] does it at once, with the facts.
 //
 // # What the kit guarantees
 //
@@ -29,6 +29,10 @@
 //   - A transient error is retried where repeating is safe: the tool says
 //     [NothingChanged], or is idempotent, or is free of effects. A mutating tool
 //     that merely timed out is not called again.
+//   - Where a step says how (StepSpec.Reconcile), the outside system is asked
+//     about a call whose end is unknown before the step gives up. "Done" ends the
+//     doubt at once, "not done" only when the system has had its time.
+//   - Work past its valid_until is not begun.
 //   - An answer that was lost on the way from the table is read back. As long as
 //     it is not known whether `started` is there, nothing is called.
 //   - intent_before_call is set on tasks that the kit saw from their beginning,
@@ -38,6 +42,8 @@
 //
 //   - Know what happened between `started` and the outcome when a process dies.
 //     That step is in doubt until the outside system or a person says.
+//   - See a request that is still on its way when the outside system says "not
+//     done": StepSpec.Settled is the tool's promise that none is.
 //   - Stop a call that is under way when the lease is lost. Its context is
 //     cancelled; its outcome is still written, to its own row only, because it
 //     is true whoever runs now.

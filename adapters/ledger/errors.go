@@ -21,6 +21,8 @@ var (
 	// ErrRedriveRan: a run without the kit has used this redrive number, and
 	// nobody can tell whether by this message or by another copy.
 	ErrRedriveRan = errors.New("this redrive number was run already")
+	// ErrExpired: the task has lost its sense, so nothing of it may begin any more.
+	ErrExpired = errors.New("the task is past its valid_until")
 	// ErrAttemptLimit: the task has had all its attempts.
 	ErrAttemptLimit = errors.New("the task has used up its attempts")
 )

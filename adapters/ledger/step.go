@@ -27,6 +27,14 @@ type StepSpec struct {
 	// Check validates schema, authorisation and limits before anything is
 	// written; an error stops the step before its call. Nil checks nothing.
 	Check func(ctx context.Context) error
+	// Reconcile asks the outside system whether a call took effect whose end is
+	// unknown, by the key that the call was given; it must only read. So a doubt
+	// need not wait for a person: Done becomes the step's outcome, and after
+	// NotDone the step may be begun again. Nil asks nobody.
+	Reconcile func(ctx context.Context, c Call) (Answer, error)
+	// Settled is how long after a call began the outside system surely shows what
+	// it did, the tool's own time-out included. Required with Reconcile.
+	Settled time.Duration
 }
 
 // Call is what a tool gets to know about its call.
@@ -65,6 +73,9 @@ type work struct {
 func (r *Run) prepare(spec StepSpec) (work, error) {
 	if err := checkStepID(spec.ID); err != nil {
 		return work{}, err
+	}
+	if spec.Reconcile != nil && spec.Settled <= 0 {
+		return work{}, errSettled
 	}
 	spec.Class = classOf(string(spec.Class))
 	hash, err := InputHash(spec.Input)
@@ -131,6 +142,15 @@ func (r *Run) Step(ctx context.Context, spec StepSpec, call func(context.Context
 		case err == nil:
 			return result, nil
 		}
+		saved, why := r.reconcile(ctx, w, saved)
+		if saved.carriedOut() {
+			found := saved.outcome()
+			found.Reused = false // by this very call
+			return found, nil
+		}
+		if why != "" {
+			err = fmt.Errorf("%w; %s", err, why)
+		}
 		f := faultOf(err)
 		again := f.transient && !f.permanent && try < b.Tries && (!saved.unknown() || w.Class == EffectIdempotent)
 		if !again || r.wait(ctx, jitter(b, try)) != nil {
@@ -175,7 +195,14 @@ func (r *Run) intend(ctx context.Context, w work) (StepRow, *Result, error) {
 		case v.reuse != nil:
 			return StepRow{}, v.reuse, nil
 		case errors.Is(v.refusal, ErrAmbiguous):
-			r.markAmbiguous(ctx, v.own)
+			now, why := r.reconcile(ctx, w, v.own)
+			if v.own.unknown() && !now.unknown() {
+				continue
+			}
+			if why != "" {
+				v.refusal = fmt.Errorf("%w; %s", v.refusal, why)
+			}
+			r.markAmbiguous(ctx, now)
 			return StepRow{}, nil, r.stop(w.failed(PhaseDuring, dlqbridge.EffectUnknown, v.refusal))
 		case v.refusal != nil:
 			return StepRow{}, nil, w.failed(PhaseBefore, r.effectOf(w.ID), v.refusal)
@@ -233,12 +260,18 @@ func (r *Run) started(w work, v verdict) change {
 
 // call makes the call under a context that ends with the lease.
 func (r *Run) call(ctx context.Context, row StepRow, call func(context.Context, Call) (Result, error)) (Result, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(r.life, func() { cancel(r.why()) })() //nolint:contextcheck // the run's life ends the call too
+	ctx, cancel := r.lived(ctx)
+	defer cancel()
 	result, err := call(ctx, Call{IdempotencyKey: row.IdempotencyKey, InputHash: row.InputHash, Attempt: row.Attempt})
 	result.Reused = false
 	return result, err
+}
+
+// lived is a context that ends with the lease.
+func (r *Run) lived(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(r.life, func() { cancel(r.why()) })
+	return ctx, func() { stop(); cancel(nil) }
 }
 
 // effectOf is what the rows say about one step.

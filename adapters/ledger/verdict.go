@@ -54,7 +54,7 @@ func consider(seen []StepRow, w work) verdict {
 			v.refusal = fmt.Errorf("%w: its receipt is for input %.12s, not %.12s", ErrInputMismatch, s.InputHash, w.hash)
 			return v
 		case s.carriedOut():
-			v.reuse = &Result{Receipt: s.Receipt, OutputRef: s.OutputRef, Exists: s.Status == StepAlreadyExists, Reused: true}
+			v.reuse = new(s.outcome())
 		case s.Class == EffectFree && s.Status == StepSucceeded && s.OutputRef != "" && same:
 			v.reuse = &Result{OutputRef: s.OutputRef, Reused: true}
 		case !s.unknown():
