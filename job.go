@@ -43,6 +43,8 @@ type Job struct {
 	Step              int     `json:"step,omitempty"`
 	PauseAtRecurrence float64 `json:"pauseAtRecurrence,omitempty"`
 	PauseAtFailure    float64 `json:"pauseAtFailure,omitempty"`
+	// SkipUndeliverable: one that cannot be sent holds up no later one of its group.
+	SkipUndeliverable bool `json:"skipUndeliverable,omitempty"`
 	// Approval is the second person's, where the job's plan has one.
 	Approval *Approval `json:"approval,omitempty"`
 	// Doing says what a running job is at, for the person who watches.

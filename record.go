@@ -400,6 +400,16 @@ func (c Case) Arrival(key string) *Arrival {
 	return nil
 }
 
+// First returns the arrival that the record began with, nil if it is not there.
+func (c Case) First() *Arrival {
+	for _, m := range c.History {
+		if m.Arrival != "" {
+			return c.Arrival(m.Arrival)
+		}
+	}
+	return nil
+}
+
 // Reflects says whether the record's history names the arrival.
 func (c Case) Reflects(arrival string) bool {
 	for _, m := range c.History {

@@ -41,6 +41,9 @@ type Judgement struct {
 	Stands bool
 	// Arrival is the newest arrival, whose payload would be sent.
 	Arrival dlqbridge.Arrival
+	// First is the arrival that the record began with, which says its place in
+	// its group: a letter that comes back stays where it was.
+	First dlqbridge.Arrival
 	// SeenRedriveN is the highest redrive number that a run in any store
 	// carried, SeenRun that run: proof that this number went out.
 	SeenRedriveN int

@@ -19,6 +19,8 @@ type lineup struct {
 	stop func()
 	// group finds the groups of members; nil where they have no order.
 	group func(ctx context.Context, members []dlqbridge.Member) (map[string]string, error)
+	// skip: one that could not be sent blocks nobody.
+	skip  bool
 	ended bool
 	// left is how many members may still be handed out before the caller asks
 	// for more; negative is all.
@@ -137,7 +139,7 @@ func (l *lineup) finished(id string, failed bool) {
 	}
 	delete(l.out, id)
 	delete(l.busy, group)
-	if failed {
+	if failed && !l.skip {
 		l.blocked[group] = id
 	}
 	close(l.freed)

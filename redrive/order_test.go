@@ -241,3 +241,146 @@ func TestARefusalAfterALostAnswerIsADoubt(t *testing.T) {
 		}
 	})
 }
+
+// unknown makes the stores know nothing about records.
+func (w *world) unknown(ids ...string) {
+	for _, id := range ids {
+		w.knows[id] = knowledge{effect: dlqbridge.EffectUnknown}
+	}
+}
+
+// C40: what a plan leaves out blocks the later ones of its group as well, unless
+// a person says to skip it.
+func TestOneThatCannotBePlannedBlocksItsGroup(t *testing.T) {
+	for _, skip := range []bool{false, true} {
+		in(t, func(t *testing.T, ctx context.Context, w *world) {
+			w.groups(5, "a", "b")
+			w.unknown("r_0005") // a3
+			_, c := w.start(t, nil)
+			r := request()
+			r.SkipUndeliverable = skip
+			plan, err := c.Plan(ctx, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			blocked := map[string]dlqbridge.ExcludeReason{"r_0005": "effect_unknown"}
+			want := map[string][]string{"a": {"a1", "a2"}, "b": {"b1", "b2", "b3", "b4", "b5"}}
+			if skip {
+				want["a"] = []string{"a1", "a2", "a4", "a5"}
+			} else {
+				blocked["r_0007"], blocked["r_0009"] = "order_blocked", "order_blocked"
+			}
+			if diff := cmp.Diff(blocked, reasons(plan.Excluded)); diff != "" {
+				t.Error(diff)
+			}
+			if !plan.Jobs[0].Ordered || plan.Jobs[0].DedupSeconds != 300 || plan.SkipUndeliverable != skip {
+				t.Errorf("the plan says %+v", plan)
+			}
+			res, err := c.Run(ctx, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(blocked, reasons(res.Excluded)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(want, w.queues[orders].byGroup()); diff != "" {
+				t.Error(diff)
+			}
+			if s := w.control("r_0007").Status; !skip && s != dlqbridge.StatusClassified {
+				t.Errorf("a4 is %s: it was not asked for", s)
+			}
+		})
+	}
+}
+
+// An earlier one of another cause, or one that was not named, blocks too.
+func TestWhatIsNotSelectedIsNotOvertaken(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.groups(4, "a", "b")
+		c3 := w.controls["r_0003"] // a2
+		c3.Cause = dlqbridge.CauseInvalidInput
+		w.controls["r_0003"] = c3
+		_, c := w.start(t, nil)
+		res, err := c.Run(ctx, request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]dlqbridge.ExcludeReason{"r_0005": "order_blocked", "r_0007": "order_blocked"}, reasons(res.Excluded)); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(map[string][]string{"a": {"a1"}, "b": {"b1", "b2", "b3", "b4"}}, w.queues[orders].byGroup()); diff != "" {
+			t.Error(diff)
+		}
+		// It is sent by its own cause; what is sent holds up nobody.
+		r := request()
+		r.Cause = dlqbridge.CauseInvalidInput
+		if res, err = c.Run(ctx, r); err != nil || res.Sent != 1 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		r = request()
+		r.IDs = []string{"r_0007"} // a4, without a3
+		if res, err = c.Run(ctx, r); err != nil || res.Sent != 0 || reasons(res.Excluded)["r_0007"] != dlqbridge.ExcludeOrderBlocked {
+			t.Errorf("%+v, %v", res, err)
+		}
+		if res, err = c.Run(ctx, request()); err != nil || res.Sent != 2 {
+			t.Errorf("%+v, %v", res, err)
+		}
+	})
+}
+
+// What changes between plan and run blocks its group too; a choice to skip
+// stands in the plan.
+func TestAChangedOneBlocksItsGroup(t *testing.T) {
+	for _, skip := range []bool{false, true} {
+		in(t, func(t *testing.T, ctx context.Context, w *world) {
+			w.groups(4, "a", "b")
+			_, c := w.start(t, nil)
+			r := request()
+			r.SkipUndeliverable = skip
+			plan, err := c.Plan(ctx, r)
+			if err != nil || plan.Selected != 8 {
+				t.Fatalf("%+v, %v", plan, err)
+			}
+			w.touch("r_0003") // a2
+			res, err := c.Run(ctx, planned(plan, alice))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]dlqbridge.ExcludeReason{"r_0003": "changed", "r_0005": "order_blocked", "r_0007": "order_blocked"}
+			sent := []string{"a1"}
+			if skip {
+				want = map[string]dlqbridge.ExcludeReason{"r_0003": "changed"}
+				sent = []string{"a1", "a3", "a4"}
+			}
+			if diff := cmp.Diff(want, reasons(res.Excluded)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(sent, w.queues[orders].byGroup()["a"]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// One that the queue refuses is skipped where a person said so.
+func TestARefusedOneIsSkipped(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.groups(4, "a")
+		w.queues[orders].fault = func(o dlqbridge.Outgoing) error {
+			if string(o.Payload.Body) == "a2" {
+				return fmt.Errorf("%w: InvalidMessageContents", dlqbridge.ErrInvalid)
+			}
+			return nil
+		}
+		_, c := w.start(t, nil)
+		r := request()
+		r.SkipUndeliverable = true
+		res, err := c.Run(ctx, r)
+		if err != nil || res.Sent != 3 || res.Excluded.Len() != 1 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		if diff := cmp.Diff([]string{"a1", "a3", "a4"}, w.queues[orders].byGroup()["a"]); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

@@ -39,6 +39,9 @@ type Request struct {
 	// ForApproval also selects what needs a second person: the plan then runs
 	// only when one has approved it. Only for plans.
 	ForApproval bool
+	// SkipUndeliverable: where groups keep their order, one that cannot be sent
+	// holds up no later one of its group.
+	SkipUndeliverable bool
 
 	canary []int
 	// second is who else stands behind the run.
@@ -59,6 +62,8 @@ type Plan struct {
 	Policy bool           `json:"policy,omitempty"`
 	// ForApproval: it selects what needs a second person, so one must approve it.
 	ForApproval bool `json:"forApproval,omitempty"`
+	// SkipUndeliverable is a person's choice, see Request.
+	SkipUndeliverable bool `json:"skipUndeliverable,omitempty"`
 	// Jobs has one entry for each destination.
 	Jobs     []PlannedJob              `json:"jobs"`
 	Selected int                       `json:"selected"`
@@ -80,8 +85,12 @@ type PlannedJob struct {
 	Route string `json:"route"`
 	// Receivers are those that each get a copy, as the destination names them;
 	// absent where a message has one place to be.
-	Receivers []string            `json:"receivers,omitempty"`
-	Members   List[PlannedMember] `json:"members"`
+	Receivers []string `json:"receivers,omitempty"`
+	// Ordered: each group keeps its order there. DedupSeconds is how long the
+	// destination drops a second message of one deduplication id.
+	Ordered      bool                `json:"ordered,omitempty"`
+	DedupSeconds int                 `json:"dedupSeconds,omitempty"`
+	Members      List[PlannedMember] `json:"members"`
 
 	window time.Duration // how long a canary step is observed at most
 }
@@ -114,7 +123,8 @@ func (c *Controller) Plan(ctx context.Context, r Request) (Plan, error) {
 	}
 	plan := Plan{
 		Format: PlanFormat, Environment: c.o.Environment, Cause: r.Cause, Fix: r.Fix, Policy: r.Policy, ForApproval: r.ForApproval,
-		Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight, Canary: append([]int{}, r.canary...),
+		SkipUndeliverable: r.SkipUndeliverable,
+		Rate:              r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight, Canary: append([]int{}, r.canary...),
 		Jobs: []PlannedJob{}, Excluded: p.excluded,
 	}
 	for _, t := range p.targets {
@@ -122,7 +132,10 @@ func (c *Controller) Plan(ctx context.Context, r Request) (Plan, error) {
 			return Plan{}, err
 		}
 		if t.members.Len() > 0 {
-			job := PlannedJob{Destination: t.urn, Route: t.route, Receivers: t.facts.Receivers, Members: t.members, window: AutoWindow(t.facts)}
+			job := PlannedJob{Destination: t.urn, Route: t.route, Receivers: t.facts.Receivers, Members: t.members, Ordered: t.facts.Ordered, window: AutoWindow(t.facts)}
+			if t.facts.FIFO {
+				job.DedupSeconds = int(fifoWindow / time.Second)
+			}
 			if route, ok := c.o.Route(t.route); ok && route.ObserveFor > 0 {
 				job.window = route.ObserveFor
 			}
@@ -178,8 +191,10 @@ type target struct {
 	facts      dlqbridge.DestinationFacts
 	missing    bool
 	candidates sorter[candidate]
-	members    List[PlannedMember]
-	excluded   List[dlqbridge.Exclusion]
+	// going counts the candidates that may go.
+	going    int
+	members  List[PlannedMember]
+	excluded List[dlqbridge.Exclusion]
 	// routes lead here; late is what a run closes as expired.
 	routes map[string]bool
 	late   List[dlqbridge.Member]
@@ -195,6 +210,9 @@ type candidate struct {
 	Planned                     PlannedMember
 	Deadline, FirstSeen, SentAt time.Time
 	Place, Sequence             string
+	// Newest is the arrival that would be sent. Out says why it is not: where
+	// groups keep their order, those that do not go stand in line too.
+	Newest, Out string
 	// Kind is what a canary's samples are spread over.
 	Kind kind
 }
@@ -240,11 +258,11 @@ func (c *Controller) survey(ctx context.Context, r Request, only string) (*surve
 		left = -1
 	}
 	for _, t := range s.targets {
-		steps := r.canary
+		members := spread(&t.candidates, r.canary)
 		if t.facts.Ordered { // whose groups keep their order instead
-			steps = nil
+			members = c.keepOrder(ctx, r, s, t)
 		}
-		for m, err := range spread(&t.candidates, steps) {
+		for m, err := range members {
 			if err != nil {
 				return nil, err
 			}
@@ -395,7 +413,10 @@ func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgeme
 	m := candidate{
 		Planned:  PlannedMember{ID: ctl.ID, Version: ctl.Version, Action: j.Decision.Action},
 		Deadline: ctl.Deadline, FirstSeen: ctl.FirstSeen, Kind: kind{ctl.Tenant, ctl.TaskType, ctl.Signature},
-		Place: j.Arrival.Place, SentAt: j.Arrival.SentAt, Sequence: j.Arrival.System["SequenceNumber"],
+		Newest: ctl.Newest,
+	}
+	if m.at(j.Arrival); j.First.Key != "" {
+		m.at(j.First)
 	}
 	x := c.planned(s, t, ctl, j, r, notes, &m.Planned)
 	if x == nil && t.missing {
@@ -407,15 +428,26 @@ func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgeme
 	if x == nil {
 		x = held(ctl, s.holds, t.urn, s.now)
 	}
-	if c.cancels(ctl, x) {
+	cancelled := c.cancels(ctl, x)
+	if cancelled {
 		x.Detail += ", so a run cancels it"
 		t.late.Add(dlqbridge.Member{ID: ctl.ID, Version: ctl.Version})
 	}
 	if x != nil {
 		t.excluded.Add(*x)
+		if t.facts.Ordered && holdsUp(x.Reason) && !cancelled {
+			m.Out = string(x.Reason)
+			t.candidates.add(m)
+		}
 		return
 	}
+	t.going++
 	t.candidates.add(m)
+}
+
+// at says where the arrival stands that a record began with.
+func (m *candidate) at(a dlqbridge.Arrival) {
+	m.Place, m.SentAt, m.Sequence = a.Place, a.SentAt, a.System["SequenceNumber"]
 }
 
 // alone says whether what is sent reaches the failed consumer and nobody else:

@@ -89,6 +89,9 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 		}
 		r.destination = t.urn
 		members, left, err := c.grant(ctx, r, t.members)
+		if err == nil && t.facts.Ordered && !r.SkipUndeliverable {
+			members, left, err = c.stayBehind(ctx, r, t, res.Excluded, members, left)
+		}
 		err = errors.Join(err, res.Excluded.AddAll(t.excluded.All()), res.Excluded.AddAll(left.All()))
 		if err != nil || members.Len() == 0 {
 			return nil, err
@@ -98,7 +101,7 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 			ID: id, Version: 1, State: dlqbridge.JobRunning, Cause: r.Cause, Destination: t.urn, Route: t.route,
 			Fix: r.Fix, By: r.Actor, Why: r.Reason, Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight,
 			Canary: r.canary, PauseAtRecurrence: c.o.PauseAtRecurrence, PauseAtFailure: c.o.PauseAtFailure,
-			Created: now, Selected: members.Len(), Approval: r.second,
+			Created: now, Selected: members.Len(), Approval: r.second, SkipUndeliverable: r.SkipUndeliverable,
 		}
 		job.Note(now, r.Actor.String(), fmt.Sprintf("started with %d records: %s", members.Len(), r.Reason))
 		if s := r.second; s != nil {
@@ -111,6 +114,47 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 		}
 		return c.runner(ctx, j, t, job), nil
 	}, res)
+}
+
+// stayBehind takes those out of the granted members of a destination that would
+// overtake a planned one that was left out since. They stay authorised.
+func (c *Controller) stayBehind(ctx context.Context, r Request, t *target, changed List[dlqbridge.Exclusion], members List[dlqbridge.Member], left List[dlqbridge.Exclusion]) (List[dlqbridge.Member], List[dlqbridge.Exclusion], error) {
+	all := t.members
+	if r.Plan != nil {
+		for _, j := range r.Plan.Jobs {
+			if j.Destination == t.urn {
+				all = j.Members // those that have changed since stand in it too
+			}
+		}
+	}
+	gone := map[string]dlqbridge.Exclusion{}
+	for _, list := range []List[dlqbridge.Exclusion]{left, t.excluded, changed} {
+		for x, err := range list.All() {
+			if err != nil {
+				return members, left, err
+			}
+			gone[x.ID] = x
+		}
+	}
+	waits, err := c.behind(ctx, all.All(), gone)
+	if err != nil || len(waits) == 0 {
+		return members, left, err
+	}
+	held := idSet{}
+	for _, x := range waits {
+		held.add(x.ID)
+		left.Add(x)
+	}
+	var out List[dlqbridge.Member]
+	for m, err := range members.All() {
+		if err != nil {
+			return members, left, err
+		}
+		if !held.has(m.ID) {
+			out.Add(m)
+		}
+	}
+	return out, left, nil
 }
 
 // fresh are the exclusions of records that are not excluded yet.
@@ -197,6 +241,7 @@ func (c *Controller) runner(ctx context.Context, j *journal, t *target, job dlqb
 	// Members are read while the job runs, under a context of their own: what
 	// was handed out is finished even if the caller stops.
 	r.lineup = newLineup(c.o.Jobs.Members(context.WithoutCancel(ctx), job.ID, 0), group)
+	r.lineup.skip = job.SkipUndeliverable
 	return r
 }
 

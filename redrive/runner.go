@@ -242,7 +242,7 @@ func (r *runner) pass(ctx context.Context, batch []queued, failed map[string]boo
 		return nil, seen, false
 	}
 	for _, x := range left {
-		failed[x.ID] = true
+		failed[x.ID] = x.Reason != dlqbridge.ExcludeClosed // which needs no sending
 		r.exclude(x)
 	}
 	return items, seen, true

@@ -329,7 +329,10 @@ func (p *process) Counted(_ context.Context, controls []dlqbridge.Control) (out 
 		defer p.w.mu.Unlock()
 		out = map[string]dlqbridge.Case{}
 		for _, c := range controls {
-			out[c.ID] = dlqbridge.Case{Control: c, History: p.w.history[c.ID]}
+			out[c.ID] = dlqbridge.Case{
+				Control: c, History: p.w.history[c.ID],
+				Arrivals: []dlqbridge.Arrival{{Key: c.Newest, System: map[string]string{"SequenceNumber": sequence(c)}}},
+			}
 		}
 		return nil
 	})

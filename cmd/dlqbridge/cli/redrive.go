@@ -38,7 +38,7 @@ type selection struct {
 	cause, route, signature, tenant, taskType, fix, reason string
 	records                                                []string
 	max                                                    int
-	policy                                                 bool
+	policy, skip                                           bool
 	// plan is a file with a plan made before; only run takes one. forApproval is
 	// for plans alone.
 	plan        string
@@ -59,6 +59,7 @@ func (f *selection) add(cmd *cobra.Command) {
 	flags.StringVar(&f.fix, "fix", "", "the verifiable change that removed the cause, KIND:TEXT")
 	flags.StringVar(&f.reason, "reason", "", "why, for the history")
 	flags.BoolVar(&f.policy, "policy", false, "authorise only what policy may authorise alone (auto_authorize, after the back-off)")
+	flags.BoolVar(&f.skip, "skip-undeliverable", false, "where groups keep their order: one that cannot be sent holds up no later one of its group")
 	flags.StringVar(&f.rate, "rate", "", "messages per span of time, such as 20/s or 600/m")
 	flags.StringVar(&f.burst, "burst", "", "messages above the rate at most")
 	flags.StringVar(&f.inFlight, "max-in-flight", "", "messages that are out without a known outcome, at most; the job waits for outcomes. 0 is no bound")
@@ -86,6 +87,7 @@ func (f *selection) request(running bool) (redrive.Request, error) {
 	}
 	r := redrive.Request{
 		Route: f.route, Signature: f.signature, Tenant: f.tenant, TaskType: f.taskType, IDs: f.records, Max: f.max, Reason: f.reason, Policy: f.policy, ForApproval: f.forApproval,
+		SkipUndeliverable: f.skip,
 	}
 	if f.cause == "" {
 		return r, usagef("a job sends records of one cause; known are "+join(dlqbridge.Causes()), "--cause is missing")
@@ -180,6 +182,13 @@ func printPlan(out *screen.Screen, p redrive.Plan) error {
 	for _, j := range p.Jobs {
 		took := time.Duration(math.Ceil(float64(j.Members.Len())/max(p.Rate.PerSecond(), 1e-9))) * time.Second
 		out.Printf("%s  %s at %s, about %s\n", screen.Styled{Style: screen.Bold, Text: j.Destination}, plural(j.Members.Len(), "record"), p.Rate.String(), took.String())
+		if j.Ordered {
+			out.Printf("  each group keeps its order; one that cannot be sent %s\n", map[bool]string{true: "is skipped", false: "holds up the later ones of its group"}[p.SkipUndeliverable])
+		}
+		if j.DedupSeconds > 0 {
+			out.Printf("  the queue drops a second message of one deduplication id for %s: each redrive has an id of its own, and a send whose answer was lost is repeated under its id only within that time\n",
+				(time.Duration(j.DedupSeconds) * time.Second).String())
+		}
 		if len(j.Receivers) > 0 {
 			out.Printf("  received by %s\n", strings.Join(j.Receivers, ", "))
 		}
@@ -279,7 +288,7 @@ func nextStep(reason dlqbridge.ExcludeReason, id string, fixed bool) string {
 	case dlqbridge.ExcludeConflict:
 		return "its letters differ: dlqbridge records show " + id
 	case dlqbridge.ExcludeOrderBlocked:
-		return "send what stands before it first; dlqbridge records explain " + id
+		return "send, finish or reject what stands before it, or let it be overtaken: --skip-undeliverable"
 	case dlqbridge.ExcludeTargetMissing, dlqbridge.ExcludeSourceMismatch, dlqbridge.ExcludeFanOut, dlqbridge.ExcludeMarkImpossible:
 		return "look at the route and its queues: dlqbridge check"
 	case dlqbridge.ExcludeTooLarge, dlqbridge.ExcludePayloadExpired, dlqbridge.ExcludeRefused:

@@ -92,5 +92,8 @@ func ToRedrive(a enrich.Judgement, c dlqbridge.Case) redrive.Judgement {
 	if newest := c.Arrival(c.Control.Newest); newest != nil {
 		out.Arrival = *newest
 	}
+	if first := c.First(); first != nil {
+		out.First = *first
+	}
 	return out
 }
