@@ -1,9 +1,11 @@
 """What examples_test.go runs against the local cloud: one task per story."""
 
 import sys
+import threading
+from datetime import timedelta
 
 import boto3
-from worker import Ambiguous, InputMismatch, Ledger, NothingChanged, Refused
+from worker import Ambiguous, InputMismatch, Ledger, NothingChanged, Refused, now, text
 
 ledger = Ledger(
     boto3.client(
@@ -58,8 +60,31 @@ ledger.begin("refused", "m2", mark)  # the same message again; left running
 
 # Has a receipt, then fails; the next worker is a Go one.
 run = ledger.begin("handed", "m1")
-run.step("0001#charge", "charge_card", {"to": "Zoë <z@example.com>", "cents": 4200, "a": [1, None, True]}, lambda key: "ch_py")
+run.step("0001#charge", "charge_card", {"to": "Zoë <z@example.com>", "cents": 4200, "a": [1, None, True]}, lambda key: "ch_handed")
 run.fail("timeout", "ETIMEDOUT", "the next step")
+
+# Two deliveries at once: one of them calls.
+calls = []
+
+
+def deliver():
+    try:
+        run = ledger.begin("race", "m1")
+        run.step("0001#charge", "charge_card", {}, lambda key: calls.append(key) or "ch_1")
+        run.complete()
+    except (Refused, Ambiguous):
+        pass
+
+
+threads = [threading.Thread(target=deliver) for _ in range(3)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+assert len(calls) == 1, calls
+
+# Past its time: not begun, and not done with.
+assert not expect(Refused, lambda: ledger.begin("late", "m1", valid_until=text(now() - timedelta(seconds=1)))).ack
 
 # Began nothing.
 ledger.begin("nothing", "m1").fail("timeout", "ETIMEDOUT", "model did not answer", phase="before_call", retryable=True)

@@ -148,6 +148,10 @@ class Ledger:
                 until = (moment(header.get("updated_at")) or now()) + timedelta(minutes=15)
             if until > now():
                 raise Refused(f"another run may be going until {text(until)}", ack=False)
+        valid_until = moment(facts.get("valid_until") or header.get("valid_until"))
+        if valid_until and valid_until < now():
+            # Not acknowledged: let the broker dead-letter it, so that somebody learns of it.
+            raise Refused(f"the task is past its valid_until {text(valid_until)}", ack=False)
         run = Run(self, task_id, header, message_id, mark)
         fields = {
             "status": "running", "run_id": run.id, "redrive_n": mark["n"] if mark else 0, "redrives": redrives,

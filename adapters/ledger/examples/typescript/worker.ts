@@ -153,6 +153,9 @@ export class Ledger {
       const until = !Number.isNaN(lease) ? lease : (Number.isNaN(last) ? Date.now() : last) + MAX_RUN_MS;
       if (until > Date.now()) throw new Refused(`another run may be going until ${at(until)}`, false);
     }
+    const validUntil = Date.parse(facts.valid_until ?? header.valid_until ?? "");
+    // Not acknowledged: let the broker dead-letter it, so that somebody learns of it.
+    if (validUntil < Date.now()) throw new Refused(`the task is past its valid_until ${at(validUntil)}`, false);
     const fresh = Object.keys(header).length === 0;
     const run = new Run(this, taskId, header, messageId, mark);
     const fields: Row = {
