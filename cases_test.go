@@ -62,6 +62,8 @@ var cases = map[int]string{
 	43: "one ordering key per request",
 	44: "a shared dead-letter queue: each letter to its own source",
 	45: "who would get a copy is named, and a narrow way back",
+	46: "back and forth ends at the budget, whatever a worker strips",
+	47: "no second sees more than rate and burst, and what was stopped can be sent later",
 	48: "attribute limits are bytes, and the user's are never cut",
 	49: "what the service added does not go back",
 	50: "an empty answer does not mean an empty queue",

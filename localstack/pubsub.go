@@ -43,17 +43,18 @@ type rpcDoor struct {
 // PubSubConn is a new connection to the cloud's Pub/Sub without a socket. It
 // works inside testing/synctest too, as long as whoever uses it does: unary
 // calls do, Subscriber.Receive leaves goroutines behind. Close closes it if
-// the caller has not.
-func (c *Cloud) PubSubConn() *grpc.ClientConn {
+// the caller has not. Further options are the connection's, such as an
+// interceptor that stands for a process's network.
+func (c *Cloud) PubSubConn(options ...grpc.DialOption) *grpc.ClientConn {
 	pipes := c.startRPC()
-	conn, err := grpc.NewClient("passthrough:///"+address,
+	conn, err := grpc.NewClient("passthrough:///"+address, append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return pipes.DialContext(ctx) }),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
 		grpc.WithIdleTimeout(0),
-	)
+	}, options...)...)
 	if err != nil {
-		panic(err) // the target and the options are constants
+		panic(err) // the target is a constant, and so are the options but a test's
 	}
 	c.rpc.mu.Lock()
 	defer c.rpc.mu.Unlock()

@@ -107,6 +107,10 @@ func policyMay(c dlqbridge.Control, j Judgement, now time.Time) *dlqbridge.Exclu
 		return no(dlqbridge.ExcludeNotAuthorized, "policy may not authorise cause %s alone", p.Cause)
 	case j.Decision.Action != dlqbridge.ActionRetry:
 		return no(dlqbridge.ExcludeNotAuthorized, "policy authorises retries only, not %s", j.Decision.Action)
+	case c.TaskID == "":
+		// A worker that loses the mark would bring it back as another record, whose
+		// sends nobody has counted: it would go back and forth without an end.
+		return no(dlqbridge.ExcludeNotAuthorized, "it has no task id by which it would be known again, so only a person authorises it")
 	case c.Previous != "":
 		return no(dlqbridge.ExcludeNotAuthorized, "it continues a closed record, which only a person authorises")
 	}

@@ -282,6 +282,7 @@ func TestPolicySendsOnlyWhatItCanRecognise(t *testing.T) {
 			}
 		}
 		w.add("r_plain", nil)
+		w.add("r_nameless", func(c *dlqbridge.Control, _ *dlqbridge.Payload) { c.TaskID = "" })
 		w.add("r_full", func(_ *dlqbridge.Control, p *dlqbridge.Payload) { full(p) })
 		w.add("r_full_nameless", func(c *dlqbridge.Control, p *dlqbridge.Payload) { c.TaskID = ""; full(p) })
 		w.add("r_linked", func(c *dlqbridge.Control, _ *dlqbridge.Payload) { c.Previous = "r_plain" })
@@ -294,7 +295,7 @@ func TestPolicySendsOnlyWhatItCanRecognise(t *testing.T) {
 		if err != nil || res.Sent != 2 {
 			t.Fatalf("%+v, %v", res, err)
 		}
-		want := map[string]dlqbridge.ExcludeReason{"r_full_nameless": "mark_impossible", "r_linked": "not_authorized"}
+		want := map[string]dlqbridge.ExcludeReason{"r_nameless": "not_authorized", "r_full_nameless": "not_authorized", "r_linked": "not_authorized"}
 		if diff := cmp.Diff(want, reasons(res.Excluded)); diff != "" {
 			t.Error(diff)
 		}

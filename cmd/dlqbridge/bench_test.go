@@ -46,6 +46,8 @@ type bench struct {
 	later time.Duration
 	// states answers in the place of Step Functions.
 	states http.Handler
+	// network stands between the program and AWS; nil is nothing.
+	network func(aws.HTTPClient) aws.HTTPClient
 }
 
 // inBubble makes a bench with tables and these queue pairs (a name ending in
@@ -227,6 +229,9 @@ func (b *bench) runCtx(ctx context.Context, args ...string) call {
 			c := b.cloud.AWSConfig()
 			if b.states != nil {
 				c.HTTPClient = statesBeside{c.HTTPClient, b.states}
+			}
+			if b.network != nil {
+				c.HTTPClient = b.network(c.HTTPClient)
 			}
 			person := b.person
 			c.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
