@@ -90,6 +90,13 @@ type CountedReader interface {
 	Counted(ctx context.Context, controls []Control) (map[string]Case, error)
 }
 
+// ContextReader reads the contexts that decisions stand on.
+type ContextReader interface {
+	// Contexts returns the named context of each record (record id to name);
+	// absent if it is gone.
+	Contexts(ctx context.Context, names map[string]string) (map[string]Context, error)
+}
+
 // PayloadReader reads the payloads of many records with few calls.
 type PayloadReader interface {
 	// Payloads returns the payload of the named arrival of each record

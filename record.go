@@ -249,6 +249,21 @@ type Context struct {
 	CompletedBy *Completion `json:"completedBy,omitempty"`
 	TraceID     string      `json:"traceId,omitempty"`
 	Artifacts   []Artifact  `json:"artifacts,omitempty"`
+	// Action and Why are what was decided. Heard, FirstAttempt, Runs and
+	// KeysDiffer are what else the stores said that it was decided from, so that
+	// it can be decided once more from the same.
+	Action       Action    `json:"action,omitempty"`
+	Why          Why       `json:"why,omitempty"`
+	Heard        []Heard   `json:"heard,omitempty"`
+	FirstAttempt time.Time `json:"firstAttempt,omitzero"`
+	Runs         int       `json:"runs,omitempty"`
+	KeysDiffer   bool      `json:"keysDiffer,omitempty"`
+}
+
+// Heard is a failure as one store told it, without its attempts.
+type Heard struct {
+	Store   string  `json:"store"`
+	Failure Failure `json:"failure"`
 }
 
 // Completion is a store's word that a task completed.

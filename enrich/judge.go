@@ -88,14 +88,19 @@ func (e *Enricher) Judge(ctx context.Context, now time.Time, subjects []Subject)
 	return out
 }
 
-// judge folds, classifies and decides from what was heard.
+// judge concludes from what was heard.
 func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.Testimony) Judgement {
 	letter := f.newest()
 	heard = append([]dlqbridge.Testimony{testify(letter)}, heard...)
 	k := join(now, heard)
-	keysDiffer := k.keysDiffer || differentKeys(letter.Task, k.task)
+	k.keysDiffer = k.keysDiffer || differentKeys(letter.Task, k.task)
 	k.task = mergeTask(letter.Task, k.task)
+	return e.conclude(now, s, f, k)
+}
 
+// conclude folds, classifies and decides from what is known.
+func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgement {
+	letter := f.newest()
 	findings := slices.Concat(k.findings, f.findings, e.declared(now))
 	running := k.runningUntil.After(now)
 	fold := dlqbridge.FoldInput{
@@ -110,7 +115,7 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 	})
 	// A contract about keys does not allow two runs at once, and where the letter
 	// and a store name different keys nobody knows which one the tools honoured.
-	if running || keysDiffer && e.route.Effects == dlqbridge.EffectsIdempotent {
+	if running || k.keysDiffer && e.route.Effects == dlqbridge.EffectsIdempotent {
 		repeatSafe = false
 	}
 
@@ -144,6 +149,7 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 			At: now, Deliveries: s.Deliveries, Task: k.task, Failure: failure, Findings: nonNil(findings), Checkpoint: k.checkpoint, Folded: folded,
 			RepeatSafe: repeatSafe, Unavailable: k.unavailable, CompletedBy: k.completed,
 			TraceID: k.traceID, Artifacts: k.artifacts,
+			Action: decision.Action, Why: decision.Why, Heard: k.heard(), FirstAttempt: k.firstAttempt, Runs: k.runs, KeysDiffer: k.keysDiffer,
 		},
 	}
 	if s.Note != nil {

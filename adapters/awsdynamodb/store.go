@@ -139,6 +139,7 @@ var (
 	_ dlqbridge.Holds          = (*Store)(nil)
 	_ dlqbridge.Approvals      = (*Store)(nil)
 	_ dlqbridge.Mutes          = (*Store)(nil)
+	_ dlqbridge.ContextReader  = (*Store)(nil)
 	_ dlqbridge.Gate           = (*Store)(nil)
 )
 

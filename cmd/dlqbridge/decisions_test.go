@@ -207,5 +207,9 @@ func TestDecisionsBlackBox(t *testing.T) {
 				t.Errorf("%s, %s:\n got %+v\nwant %+v", c.table, c.name, got, c.want)
 			}
 		}
+		// Decided once more from what was stored, by the same rules, nothing changes.
+		if d := document[policyTestDoc](b, 0, "policy", "test", "--since", "7d"); d.Tested != len(cases) || d.Changed != 0 || len(d.Changes) != 0 {
+			t.Errorf("policy test by the same configuration: got %+v", d)
+		}
 	})
 }

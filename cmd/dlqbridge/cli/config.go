@@ -69,6 +69,6 @@ func (s *session) version() *cobra.Command {
 // commands lists all commands in the order of a first day.
 func (s *session) commands() []*cobra.Command {
 	return []*cobra.Command{
-		s.check(), s.intake(), s.records(), s.triage(), s.hold(), s.mute(), s.redrive(), s.serve(), s.tables(), s.configCommand(), s.version(),
+		s.check(), s.intake(), s.records(), s.triage(), s.hold(), s.mute(), s.policy(), s.redrive(), s.serve(), s.tables(), s.configCommand(), s.version(),
 	}
 }

@@ -16,11 +16,11 @@ import (
 func (s *session) records() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "records",
-		Short: "Look at records: list, show, history, payload, explain, groups, regroup",
+		Short: "Look at records: list, show, history, payload, explain, groups, regroup, export",
 		RunE:  group,
 		Args:  cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(s.recordsList(), s.recordsShow(), s.recordsExplain(), s.recordsHistory(), s.recordsPayload(), s.recordsGroups(), s.recordsRegroup())
+	cmd.AddCommand(s.recordsList(), s.recordsShow(), s.recordsExplain(), s.recordsHistory(), s.recordsPayload(), s.recordsGroups(), s.recordsRegroup(), s.recordsExport())
 	return cmd
 }
 

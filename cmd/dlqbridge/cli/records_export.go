@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/enrich"
+)
+
+func (s *session) recordsExport() *cobra.Command {
+	var fixture, unscrubbed bool
+	cmd := &cobra.Command{
+		Use:   "export ID",
+		Short: "Write a record as a fixture, so that a case becomes a test",
+		Long: `Writes one JSON document with all that a record's last decision stood on: the
+letter with its attributes, what was read from it, what stores and people said,
+the times, and what was decided. ` + "`dlqbridge policy test --fixture FILE`" + ` decides once
+more from it, without any cloud.
+
+What looks like a secret is replaced, and bytes that are no text are left out;
+--unscrubbed keeps them. Look at a fixture before you give it away: a name or an
+address does not look like a secret.`,
+		Example: "  dlqbridge records export r_… --fixture > testdata/payments-outage.json\n  dlqbridge policy test --fixture testdata/payments-outage.json",
+		Args:    oneRecord,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !fixture {
+				return usagef("add --fixture", "say what to export: --fixture is the only form")
+			}
+			c, err := s.record(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var payload *dlqbridge.Payload
+			p, err := s.bridge.Store.Payload(cmd.Context(), args[0], c.Control.Newest)
+			switch {
+			case err == nil:
+				payload = &p
+			case !errors.Is(err, dlqbridge.ErrNotFound):
+				return fmt.Errorf("payload of %s: %w", args[0], err)
+			}
+			f, ok := enrich.Export(c, payload, unscrubbed)
+			if !ok {
+				return hinted(fmt.Errorf("%w: record %s does not say any more what it was decided on", dlqbridge.ErrNotFound, args[0]), "`dlqbridge triage investigate` decides it anew")
+			}
+			text, err := f.Encode()
+			if err != nil {
+				return err
+			}
+			_, err = s.stdout.Write(text)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&fixture, "fixture", false, "as a fixture for `policy test`")
+	cmd.Flags().BoolVar(&unscrubbed, "unscrubbed", false, "keep what looks like a secret, and bytes that are no text")
+	return cmd
+}

@@ -1,0 +1,94 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/enrich"
+)
+
+// Replayed is one record, decided once more by this configuration.
+type Replayed struct {
+	Was, Is enrich.Verdict
+	// Skipped is why it was not; empty if it was.
+	Skipped string
+}
+
+// Why a record is not decided once more.
+const (
+	SkippedRoute   = "route_not_configured"
+	SkippedContext = "context_missing"
+	SkippedPayload = "payload_expired"
+)
+
+// Replay decides stored records once more, by position, as they were decided
+// last but by this configuration. It asks no store and writes nothing.
+func (b *Bridge) Replay(ctx context.Context, controls []dlqbridge.Control) ([]Replayed, error) {
+	cases, err := b.Store.Counted(ctx, controls)
+	if err != nil {
+		return nil, err
+	}
+	names, newest := map[string]string{}, map[string]string{}
+	for _, c := range controls {
+		if c.Context != "" {
+			names[c.ID] = c.Context
+		}
+		if e, ok := b.judges[c.Route]; ok && e.NeedsPayload() && c.Newest != "" {
+			newest[c.ID] = c.Newest
+		}
+	}
+	contexts, err := b.Store.Contexts(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	payloads := map[string]dlqbridge.Payload{}
+	if len(newest) > 0 {
+		if payloads, err = b.Store.Payloads(ctx, newest); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]Replayed, len(controls))
+	for i, c := range controls {
+		one := cases[c.ID]
+		one.Control = c
+		if x, ok := contexts[c.ID]; ok {
+			one.Contexts = append(one.Contexts, x)
+		}
+		var payload *dlqbridge.Payload
+		if p, ok := payloads[c.ID]; ok {
+			payload = &p
+		} else if newest[c.ID] != "" {
+			out[i].Skipped = SkippedPayload
+			continue
+		}
+		out[i] = b.ReplayCase(one, payload)
+	}
+	return out, nil
+}
+
+// ReplayCase is Replay for one record that is at hand.
+func (b *Bridge) ReplayCase(c dlqbridge.Case, payload *dlqbridge.Payload) Replayed {
+	e, ok := b.judges[c.Control.Route]
+	if !ok {
+		return Replayed{Skipped: SkippedRoute}
+	}
+	was, is, ok := e.Replay(c, payload)
+	if !ok {
+		return Replayed{Skipped: SkippedContext}
+	}
+	return Replayed{Was: was, Is: is}
+}
+
+// SkippedWords says in words why a record was not decided once more.
+func SkippedWords(reason string) string {
+	switch reason {
+	case SkippedRoute:
+		return "its route is not in this configuration"
+	case SkippedContext:
+		return "what it was decided on is not stored any more"
+	case SkippedPayload:
+		return "its route has rules over attributes, and its payload is gone"
+	}
+	return fmt.Sprintf("%q", reason)
+}
