@@ -144,10 +144,10 @@ const (
 	ExcludeConflict          ExcludeReason = "conflict"
 	ExcludeOrderBlocked      ExcludeReason = "order_blocked"
 	// ExcludeOvertaken: a newer one of its group is known to have completed.
-	ExcludeOvertaken ExcludeReason = "overtaken"
-	ExcludeTargetMissing     ExcludeReason = "target_missing"
-	ExcludeSourceMismatch    ExcludeReason = "source_mismatch"
-	ExcludeTooLarge          ExcludeReason = "too_large"
+	ExcludeOvertaken      ExcludeReason = "overtaken"
+	ExcludeTargetMissing  ExcludeReason = "target_missing"
+	ExcludeSourceMismatch ExcludeReason = "source_mismatch"
+	ExcludeTooLarge       ExcludeReason = "too_large"
 	// ExcludeFanOut: others than the failed consumer would get a copy.
 	ExcludeFanOut         ExcludeReason = "fan_out"
 	ExcludeMarkImpossible ExcludeReason = "mark_impossible"
