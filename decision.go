@@ -43,6 +43,8 @@ const (
 	// WhyLinked and WhyConflict are set where arrivals overrule the fold.
 	WhyLinked   Why = "letter_for_closed_record"
 	WhyConflict Why = "arrivals_differ"
+	// WhyCompensated: a compensation undid what had happened.
+	WhyCompensated Why = "compensated"
 )
 
 // DecisionInput is all that Decide looks at.

@@ -2,6 +2,7 @@ package dlqbridge
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
@@ -189,4 +190,46 @@ func ExampleFold() {
 	}})
 	fmt.Println(got.State)
 	// Output: confirmed
+}
+
+// What is confirmed beyond the checkpoint is listed once for each step and run,
+// with every receipt, whoever says so.
+func TestConfirmedListsEachEffectOnce(t *testing.T) {
+	at := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	receipt := func(s string) *string { return &s }
+	charge := Finding{Store: "ledger", Step: "0003#charge", Run: "run-1", State: EffectConfirmed, Proof: ProofReceipt, AsOf: at, Receipt: receipt("ch_1")}
+	bank := Finding{Store: "bank", Step: "0003#charge", State: EffectConfirmed, Proof: ProofSystemRead, AsOf: at.Add(time.Minute), Receipt: receipt("tx_7")}
+	mail := Finding{Store: "ledger", Step: "0005#mail", Run: "run-2", State: EffectNone, Proof: ProofNotStarted, AsOf: at}
+	doubt := Finding{Store: "ledger", Step: "0004#ship", Run: "run-1", State: EffectUnknown, Proof: ProofNothingFound, AsOf: at}
+	person := Finding{Store: "operator", Step: AllSteps, State: EffectConfirmed, Proof: ProofOperator, AsOf: at.Add(time.Hour)}
+	others := Finding{Store: "ledger", Step: AllSteps, State: EffectNone, Proof: ProofNotStarted, AsOf: at}
+	for name, c := range map[string]struct {
+		in   FoldInput
+		want []ConfirmedStep
+	}{
+		"nothing":          {FoldInput{}, nil},
+		"nothing happened": {FoldInput{Findings: []Finding{mail}}, nil},
+		"two stores": {FoldInput{Findings: []Finding{charge, mail, bank, others}}, []ConfirmedStep{
+			{"0003#charge", "run-1", []string{"ch_1", "tx_7"}, at.Add(time.Minute)},
+		}},
+		"before the checkpoint": {FoldInput{Findings: []Finding{charge}, Checkpoint: &Checkpoint{Ref: "ck", Step: "0003#charge", Run: "run-1"}}, nil},
+		"a person ends a doubt": {FoldInput{Findings: []Finding{doubt, charge, person}}, []ConfirmedStep{
+			{"0004#ship", "run-1", nil, at.Add(time.Hour)}, {"0003#charge", "run-1", []string{"ch_1"}, at.Add(time.Hour)},
+		}},
+		"a person alone": {FoldInput{Findings: []Finding{person}}, []ConfirmedStep{{AllSteps, "", nil, at.Add(time.Hour)}}},
+	} {
+		got := Confirmed(c.in)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %+v", name, got)
+			continue
+		}
+		for i := range got {
+			if got[i].Step != c.want[i].Step || got[i].Run != c.want[i].Run || !slices.Equal(got[i].Receipts, c.want[i].Receipts) || !got[i].AsOf.Equal(c.want[i].AsOf) {
+				t.Errorf("%s: %+v, want %+v", name, got[i], c.want[i])
+			}
+		}
+		if c.want != nil && Fold(c.in).Uncovered != EffectConfirmed {
+			t.Errorf("%s: the fold says %s", name, Fold(c.in).Uncovered)
+		}
+	}
 }

@@ -19,6 +19,10 @@ const MarkName = "agent.redrive"
 // subscriptions can tell it apart.
 const MarkToName = "agent.redrive.to"
 
+// CompensationKind is the kind of a compensation message, in its body: by it one
+// that comes back is known also where somebody has stripped its attributes.
+const CompensationKind = "dlqbridge.compensation"
+
 // Attribute is one user attribute, kept as the provider handed it over.
 type Attribute struct {
 	Name string

@@ -49,8 +49,10 @@ type Control struct {
 	// Claim is set while a job holds the record.
 	Claim *Claim `json:"cl,omitempty"`
 	// Redrives counts the sends so far, those in doubt included; n of the last one.
-	Redrives    int `json:"n,omitempty"`
-	Recurrences int `json:"rec,omitempty"`
+	Redrives int `json:"n,omitempty"`
+	// Compensations counts those of them that were compensations.
+	Compensations int `json:"cmp,omitempty"`
+	Recurrences   int `json:"rec,omitempty"`
 
 	FirstSeen  time.Time `json:"fs"`
 	LastSeen   time.Time `json:"ls"`

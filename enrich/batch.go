@@ -144,6 +144,11 @@ func (r *reading) pass(ctx context.Context, open []*parcel) {
 		p.err = nil
 	}
 	r.resolve(ctx, open)
+	for _, p := range open {
+		if p.err == nil && !p.bare && isCompensation(p.arrival) {
+			p.err = r.died(ctx, p)
+		}
+	}
 	left := slices.DeleteFunc(slices.Clone(open), func(p *parcel) bool { return p.err != nil })
 	for len(left) > 0 {
 		var round, later []*parcel

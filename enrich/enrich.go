@@ -51,6 +51,9 @@ type Route struct {
 	TrustWorker bool
 	// Resume: the workers of this route can go on from a checkpoint.
 	Resume bool
+	// Compensates: the route names where compensations go. CompensatesAgain: it
+	// says that repeating one does no harm.
+	Compensates, CompensatesAgain bool
 	// Resumed are the sources, besides the route's own, that dead-letter what it
 	// has resumed: the queue or the subscriptions that resumes go to.
 	Resumed []string

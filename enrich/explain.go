@@ -74,7 +74,7 @@ func Explain(c dlqbridge.Case, a Around) Explanation {
 		ID: k.ID, Status: k.Status, Action: k.Action, Rule: k.Why, Cause: k.Cause, CauseRule: x.Failure.Rule, Reason: x.Reason,
 		Effect: k.Effect, Uncovered: k.Uncovered, RepeatSafe: k.RepeatSafe,
 		Decided: nonNil(decided(k)), Classified: nonNil(classified(k, x)), Fold: nonNil(foldLines(k, x)), Letter: []string{}, Limits: nonNil(append(holdLines(k, a), limits(k, x)...)),
-		Steps: []string{}, Change: changes(c, x), Verbs: possible(c, a), Standing: nonNil(standing(c, a)),
+		Steps: []string{}, Change: changes(c, x, a), Verbs: possible(c, a), Standing: nonNil(standing(c, a)),
 	}
 	for _, f := range x.Findings {
 		e.Steps = append(e.Steps, sentence(f, x.Checkpoint, k))
@@ -109,6 +109,8 @@ var ruleWords = map[dlqbridge.Why]string{
 	dlqbridge.WhyConflict:        "letters of one task differ where they must not, so it is not clear what would be sent",
 	WhyIncident:                  "a person opened an incident, and nobody has closed it",
 	WhyLate:                      "another letter came while this one was being redriven",
+	WhyCompensation:              "a compensation that died is looked at by a person, and never compensated",
+	dlqbridge.WhyCompensated:     "a compensation undid what had happened",
 	WhyBare:                      "only the bytes of this letter could be stored",
 }
 

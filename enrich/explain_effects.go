@@ -175,7 +175,7 @@ func stepLines(in dlqbridge.FoldInput) []string {
 }
 
 // changes lists what would lead to another decision.
-func changes(c dlqbridge.Case, x dlqbridge.Context) []string {
+func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 	k := c.Control
 	switch {
 	case k.Status.Closed():
@@ -208,6 +208,16 @@ func changes(c dlqbridge.Case, x dlqbridge.Context) []string {
 		out = append(out, fmt.Sprintf("With proof that nothing happened: %s; with proof that it happened: %s.", none, happened),
 			"A route that declares effects: none or effects: idempotent, or a ledger that its workers write.")
 	case dlqbridge.WhyEffectConfirmed:
+		switch {
+		case k.Status == dlqbridge.StatusAuthorized:
+			out = append(out, onlySend)
+		case a.Compensates && k.Fix == "":
+			out = append(out, "A compensation, which needs a verifiable fix (triage fix --fix KIND:TEXT) and somebody who authorises it (redrive run, or triage authorize).")
+		case a.Compensates:
+			out = append(out, "A compensation: nothing is missing but somebody who authorises it (redrive run, or triage authorize).")
+		default:
+			out = append(out, "A route that names where compensations go (compensate_to).")
+		}
 		out = append(out, "The effect undone (triage compensated) or the work finished by hand (triage complete-manually).")
 	case dlqbridge.WhyCritical:
 		out = append(out, "Two different authenticated approvals (triage authorize), or a corrected cause (triage classify).")
@@ -215,7 +225,7 @@ func changes(c dlqbridge.Case, x dlqbridge.Context) []string {
 		out = append(out, "The incident closed (triage close-incident).")
 	case dlqbridge.WhyConflict:
 		out = append(out, "The letters agreeing: reject the record, or do the work by hand.")
-	case WhyLate, dlqbridge.WhyLinked, WhyBare:
+	case WhyLate, dlqbridge.WhyLinked, WhyBare, WhyCompensation:
 		out = append(out, "Somebody looking at it (triage investigate).")
 	case dlqbridge.WhyFixable, dlqbridge.WhyUnrepeatable, dlqbridge.WhyCheckpoint:
 		switch {

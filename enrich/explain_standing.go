@@ -3,6 +3,7 @@ package enrich
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -15,6 +16,8 @@ type Around struct {
 	// was not seen until then counts as completed.
 	Window  time.Duration
 	Absence bool
+	// Compensates: the route names where compensations go.
+	Compensates bool
 	// Destination is where the record would be sent, Holds all that there are.
 	Destination string
 	Holds       []dlqbridge.Hold
@@ -101,10 +104,17 @@ func sentLines(c dlqbridge.Case, a Around) []string {
 		}
 	}
 	line := fmt.Sprintf("Sent as redrive %d by job %s at %s", s.N, s.Job, dlqbridge.FormatTime(s.At))
+	undoes := s.Action == dlqbridge.ActionCompensate
+	if undoes {
+		line = "Its compensation was s" + line[1:]
+	}
 	if s.MessageID != "" {
 		line += ", message " + s.MessageID
 	}
 	wait := "It waits for its outcome: a store that shows the task as completed, or the task coming back to the dead-letter queue"
+	if undoes {
+		wait = "It waits for its outcome: a completion message for it, or the compensation coming back to a dead-letter queue that is read"
+	}
 	end, then := s.At.Add(a.Window), "a person looks (unconfirmed)"
 	if a.Absence {
 		then = "it counts as completed, as this route declares"
@@ -137,6 +147,13 @@ func lastLines(c dlqbridge.Case) []string {
 		line := fmt.Sprintf("It was already sent once, as redrive %d by job %s", m.N, m.Job)
 		if i := slices.IndexFunc(c.Sends, func(s dlqbridge.Send) bool { return s.N == m.N }); i >= 0 {
 			line += " at " + dlqbridge.FormatTime(c.Sends[i].At)
+			if c.Sends[i].Action == dlqbridge.ActionCompensate {
+				line = strings.Replace(line, "It was", "A compensation was", 1)
+				ended = "it died (" + m.Why + ")"
+				if m.Verb == dlqbridge.VerbUnconfirmed {
+					ended = "nobody saw an outcome of it. The effect may have been undone: look before it is sent once more"
+				}
+			}
 		}
 		return []string{fmt.Sprintf("%s, and %s.", line, ended)}
 	}

@@ -64,6 +64,8 @@ type Judgement struct {
 	// and SeenRun that run: proof that the send of that number went out.
 	SeenRedriveN int
 	SeenRun      string
+	// Compensates and CompensatesAgain are the route's.
+	Compensates, CompensatesAgain bool
 
 	now time.Time
 	// fresh: a letter is what was judged; looked: a person just dealt with it.
@@ -138,13 +140,15 @@ func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgeme
 		Resumable: e.route.Resume && usable(k.checkpoint, k.task), Redrives: f.control.Redrives,
 		Fixed: f.fix != nil, Patched: f.control.PayloadVersion > 1,
 	})
+	// What was made to undo something is sent again by nobody but a person.
+	policy.AutoAuthorize = policy.AutoAuthorize && !f.compensation
 	conflict := f.differ()
 	late := f.control.Late && !f.looked
 	decision = f.overrule(decision, conflict, late)
 
 	j := Judgement{
 		Decision: decision, Policy: policy, By: e.route.Policy, Conflict: conflict, Fix: f.fix, Approvers: f.approvers,
-		SeenRedriveN: k.seenN, SeenRun: k.seenRun, now: now, fresh: f.fresh, looked: f.looked,
+		SeenRedriveN: k.seenN, SeenRun: k.seenRun, Compensates: e.route.Compensates, CompensatesAgain: e.route.CompensatesAgain, now: now, fresh: f.fresh, looked: f.looked,
 		Context: dlqbridge.Context{
 			At: now, Deliveries: s.Deliveries, Task: k.task, Failure: failure, Findings: nonNil(findings), Checkpoint: k.checkpoint, Folded: folded,
 			RepeatSafe: repeatSafe, Unavailable: k.unavailable, CompletedBy: k.completed,
@@ -181,6 +185,8 @@ func (f *facts) overrule(d dlqbridge.Decision, conflict, late bool) dlqbridge.De
 		why = WhyLate
 	case f.linked:
 		why = dlqbridge.WhyLinked
+	case f.compensation && (!f.looked || d.Action == dlqbridge.ActionCompensate):
+		why = WhyCompensation // nothing undoes an undoing
 	case d.Status == dlqbridge.StatusIncidentOpen && d.Why == dlqbridge.WhyCritical:
 		why = d.Why // still critical, but its incident is over
 	case d.Status == dlqbridge.StatusIncidentOpen:

@@ -7,7 +7,7 @@ import "github.com/dlqbridge/dlqbridge"
 func (x *extraction) mark() *dlqbridge.Mark {
 	attr, ok := x.letter.Payload.Attribute(dlqbridge.MarkName)
 	if !ok {
-		return nil
+		return x.compensation()
 	}
 	m, err := dlqbridge.ParseMark(attr.Value)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 func (e *Enricher) reason(f *facts, k known, j Judgement) string {
 	x := j.Context
 	switch j.Decision.Why {
+	case dlqbridge.WhyCompensated:
+		return fmt.Sprintf("%s says that a compensation undid what had happened%s; nothing is left to do.", title(x.CompletedBy.Store), byRun(x.CompletedBy.Run))
 	case dlqbridge.WhyCompleted:
 		return fmt.Sprintf("%s says the task completed%s; nothing is left to do.", title(x.CompletedBy.Store), byRun(x.CompletedBy.Run))
 	case dlqbridge.WhyCritical:
@@ -29,7 +31,13 @@ func (e *Enricher) reason(f *facts, k known, j Judgement) string {
 	case dlqbridge.WhyEffectUnknown:
 		return e.unknownReason(f, k, j)
 	case dlqbridge.WhyEffectConfirmed:
-		return title(stepsOf(x.Findings, dlqbridge.EffectConfirmed)) + " changed something outside, so running the task again would do it twice; it has to be undone or finished by hand."
+		how := "it has to be undone or finished by hand."
+		if e.route.Compensates {
+			how = "a compensation can undo it, or somebody finishes it by hand."
+		}
+		return title(stepsOf(x.Findings, dlqbridge.EffectConfirmed)) + " changed something outside, so running the task again would do it twice; " + how
+	case WhyCompensation:
+		return compensationReason(f)
 	case dlqbridge.WhyExpired:
 		return fmt.Sprintf("The work lost its sense at %s; close it as expired.", dlqbridge.FormatTime(x.Task.ValidUntil))
 	case dlqbridge.WhyCheckpoint:
@@ -54,6 +62,16 @@ func (e *Enricher) reason(f *facts, k known, j Judgement) string {
 		return failedWith(x.Failure) + ", and no change on our side would help; it should be rejected or done by hand."
 	}
 	return string(j.Decision.Why)
+}
+
+// compensationReason says whose compensation it is, as the letter says it.
+func compensationReason(f *facts) string {
+	for _, a := range f.arrivals {
+		if isCompensation(a) {
+			return fmt.Sprintf("This is compensation %d of record %s, which failed; somebody must find out whether it undid anything, and nothing undoes it by itself.", a.Mark.N, a.Mark.Record)
+		}
+	}
+	return string(WhyCompensation)
 }
 
 // unknownReason says why nobody knows, and for a team that has declared nothing

@@ -52,6 +52,8 @@ type facts struct {
 	// fresh: a letter is what this is about.
 	fresh  bool
 	linked bool
+	// compensation: some letter is a compensation that died.
+	compensation bool
 }
 
 // sent is the payload that a claim sent, and how many arrivals there were then.
@@ -101,6 +103,7 @@ func (s Subject) facts() facts {
 	if s.Note != nil {
 		f.person(s.Note.Verb, s.Note)
 	}
+	f.compensation = slices.ContainsFunc(f.arrivals, isCompensation)
 	f.linked = (s.Previous != "" || s.Case.Control.Previous != "") && !f.looked
 	return f
 }

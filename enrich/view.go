@@ -279,7 +279,7 @@ func Outcome(c dlqbridge.Case, s dlqbridge.Send) dlqbridge.SendOutcome {
 		switch {
 		case m.Verb == dlqbridge.VerbRecur, m.Verb == dlqbridge.VerbReceive:
 			outcome = dlqbridge.OutcomeRecurred
-		case m.Verb == dlqbridge.VerbComplete, m.Verb == dlqbridge.VerbUnconfirmed && m.To == dlqbridge.StatusCompleted:
+		case m.Verb == dlqbridge.VerbComplete, m.Verb == dlqbridge.VerbUnconfirmed && m.To.Closed():
 			outcome = dlqbridge.OutcomeCompleted
 		case m.Verb == dlqbridge.VerbUnconfirmed:
 			outcome = dlqbridge.OutcomeUnconfirmed

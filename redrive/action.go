@@ -89,11 +89,15 @@ func coming(c dlqbridge.Control, j Judgement) dlqbridge.Action {
 }
 
 // subject is what exactly an authorisation of this action is given on, beyond
-// what the control item shows: the checkpoint that a resume goes on from.
-// Somebody who authorised one has not authorised another.
-func subject(a dlqbridge.Action, j Judgement) string {
-	if a == dlqbridge.ActionResume {
+// what the control item shows: the checkpoint that a resume goes on from, the
+// effects that a compensation undoes. Somebody who authorised one has not
+// authorised another.
+func subject(a dlqbridge.Action, c dlqbridge.Control, j Judgement) string {
+	switch a { //nolint:exhaustive // the others stand on what the control item shows
+	case dlqbridge.ActionResume:
 		return dlqbridge.Fingerprint("resume", checkpoint(j))
+	case dlqbridge.ActionCompensate:
+		return undoneKey(undone(c, j))
 	}
 	return ""
 }
@@ -108,5 +112,5 @@ func checkpoint(j Judgement) string {
 
 // stands says whether an authorisation is still that of what would be sent.
 func stands(c dlqbridge.Control, j Judgement) bool {
-	return j.Stands && j.Decision.Action == c.Authorized.Action && c.Authorized.Of == subject(c.Authorized.Action, j)
+	return j.Stands && j.Decision.Action == c.Authorized.Action && c.Authorized.Of == subject(c.Authorized.Action, c, j)
 }

@@ -136,6 +136,9 @@ func (a *adopter) writeDoubt(ctx context.Context, c dlqbridge.Control, at time.T
 
 // couldMark says whether the message had a place for our mark.
 func (a *adopter) couldMark(ctx context.Context, c dlqbridge.Control) bool {
+	if actionOf(c) == dlqbridge.ActionCompensate {
+		return true // a message of ours, with room for it
+	}
 	p, err := a.o.Cases.Payload(ctx, c.ID, c.Newest)
 	if err != nil {
 		return false // nobody relies on a mark that may not be there

@@ -37,7 +37,11 @@ func MayAuthorize(c dlqbridge.Control, j Judgement, a Asking) *dlqbridge.Exclusi
 		return x
 	}
 	policy := j.Policy
-	if c.Redrives >= policy.RedriveBudget && !a.Single {
+	if j.Decision.Action == dlqbridge.ActionCompensate {
+		if x := onceOnly(c, j, a); x != nil {
+			return x
+		}
+	} else if c.Redrives >= policy.RedriveBudget && !a.Single {
 		return no(dlqbridge.ExcludeBudgetExhausted, "sent %d times, the budget is %d; a person may authorise this one record", c.Redrives, policy.RedriveBudget)
 	}
 	if a.Policy {
@@ -75,8 +79,11 @@ func unsendable(c dlqbridge.Control, j Judgement, now time.Time) *dlqbridge.Excl
 		return no(dlqbridge.ExcludeExpired, "past valid_until")
 	case d.Why == dlqbridge.WhyCritical:
 		return no(dlqbridge.ExcludeNeedsSecondPerson, "an incident is open; two different authenticated people authorise")
-	case d.Action == dlqbridge.ActionCompensate:
-		return no(dlqbridge.ExcludeNeedsCompensation, "an effect is confirmed")
+	case d.Action == dlqbridge.ActionCompensate && !j.Compensates:
+		return no(dlqbridge.ExcludeNeedsCompensation, "an effect is confirmed, and its route names no compensate_to: configure where compensations go, or undo it by hand")
+	case d.Action == dlqbridge.ActionCompensate && (folded.Uncovered != dlqbridge.EffectConfirmed || len(undone(c, j)) == 0):
+		return no(dlqbridge.ExcludeEffectUnknown, "effect %s: only what is confirmed is compensated", folded.Uncovered)
+	case d.Action == dlqbridge.ActionCompensate: // undoing it repeats nothing
 	case folded.Uncovered != dlqbridge.EffectNone && !j.Context.RepeatSafe:
 		// Decide has seen to this; a judge that errs must not repeat an effect (I5).
 		return no(dlqbridge.ExcludeEffectUnknown, "effect %s and repeating is not declared safe", folded.Uncovered)
@@ -92,6 +99,25 @@ func unsendable(c dlqbridge.Control, j Judgement, now time.Time) *dlqbridge.Excl
 			return no(dlqbridge.ExcludeBudgetExhausted, "sent %d times, the budget is %d", c.Redrives, j.Policy.RedriveBudget)
 		}
 		return no(dlqbridge.ExcludeNotAuthorized, "the decision is %s (%s)", d.Action, d.Why)
+	}
+	return nil
+}
+
+// onceOnly says why a compensation is not authorised together with others: one
+// that went out before may have been carried out although nobody said so.
+func onceOnly(c dlqbridge.Control, j Judgement, a Asking) *dlqbridge.Exclusion {
+	no := func(r dlqbridge.ExcludeReason, format string, args ...any) *dlqbridge.Exclusion {
+		return &dlqbridge.Exclusion{ID: c.ID, Reason: r, Detail: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case a.Single:
+		return nil
+	case c.Previous != "":
+		return no(dlqbridge.ExcludeNeedsCompensation, "it continues a closed record, which may have been compensated; a person may authorise this one")
+	case c.Compensations >= j.Policy.RedriveBudget && j.CompensatesAgain:
+		return no(dlqbridge.ExcludeBudgetExhausted, "compensated %d times without an outcome, the budget is %d; a person may authorise this one", c.Compensations, j.Policy.RedriveBudget)
+	case c.Compensations > 0 && !j.CompensatesAgain:
+		return no(dlqbridge.ExcludeNeedsCompensation, "a compensation was sent and nobody said what became of it; close it (triage compensated), or a person authorises this one again")
 	}
 	return nil
 }

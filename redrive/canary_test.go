@@ -333,7 +333,9 @@ func TestKilledAnywhereInACanary(t *testing.T) {
 				}
 			}
 			t.Logf("%s: killed at %d calls: lost %d, unmarked copies %d, marked copies %d, in doubt %d", kind.name, total, d.lost, d.unmarked, d.marked, d.doubts)
-			if d.marked > 0 && (kind.fifo || !kind.copies) {
+			// A canary outlives the queue's memory; a copy after that is fine only
+			// where it is declared harmless.
+			if d.marked > 0 && (kind.fifo && !strings.Contains(kind.name, "idempotent") || !kind.copies) {
 				t.Error("copies where none may be")
 			}
 		})
@@ -344,7 +346,7 @@ func (w *world) accountCanary(t *testing.T, what string, d *damage) {
 	t.Helper()
 	marks := map[string][]string{}
 	for _, a := range w.queues[w.home].all() {
-		body := string(a.out.Payload.Body)
+		body := bodyOf(a)
 		marks[body] = append(marks[body], a.mark)
 	}
 	for id, c := range w.controls {
@@ -367,7 +369,7 @@ func (w *world) accountCanary(t *testing.T, what string, d *damage) {
 			t.Errorf("%s: %s was never sent and is %s, note %+v", what, id, c.Status, note)
 		}
 	}
-	if l := w.leases[orders]; len(l.Batches) > 0 || !l.Until.IsZero() {
+	if l := w.leases[w.home]; len(l.Batches) > 0 || !l.Until.IsZero() {
 		t.Errorf("%s: the lease is left open: %+v", what, l)
 	}
 }

@@ -45,8 +45,6 @@ type Options struct {
 	Gate     dlqbridge.Gate
 	// Approvals keeps approvals of plans; nil has none, and takes none.
 	Approvals dlqbridge.Approvals
-	// Groups keeps how far ordered groups have come; nil finds nothing overtaken.
-	Groups dlqbridge.Groups
 	// Payloads reads payloads in batches; nil reads them one by one from Cases.
 	Payloads dlqbridge.PayloadReader
 	// Counted reads histories in batches; nil reads them one by one from Cases.
@@ -115,6 +113,8 @@ type Route struct {
 	// ResumeTo is the URN of where resumes go; empty is where retries do.
 	// CompensateTo is where compensations go; empty sends none.
 	ResumeTo, CompensateTo string
+	// CompensateIdempotent: repeating a compensation does no harm.
+	CompensateIdempotent bool
 	// FanOutAside: a place besides the source with several receivers is fine.
 	FanOutAside bool
 	// Kit: its workers refuse a second run of the same redrive number, so a

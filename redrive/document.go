@@ -150,7 +150,7 @@ func (c *Controller) belongs(p Plan) error {
 // frozen turns a plan back into what a run starts from: each member as it was
 // planned, if its record is still at that version and leads to the same place.
 func (c *Controller) frozen(ctx context.Context, p Plan, only string) (*survey, error) {
-	s := &survey{seen: idSet{}, now: c.clock()}
+	s := &survey{seen: idSet{}, aside: idSet{}, now: c.clock()}
 	for _, j := range p.Jobs {
 		if only != "" && j.Destination != only {
 			continue
@@ -227,6 +227,6 @@ func (c *Controller) freeze(ctx context.Context, s *survey, destination string, 
 func (r Request) follow(p Plan) Request {
 	r.Cause, r.Fix, r.Policy = p.Cause, p.Fix, p.Policy
 	r.Rate, r.Burst, r.MaxInFlight = p.Rate, p.Burst, p.MaxInFlight
-	r.canary, r.SkipUndeliverable, r.SendOvertaken = slices.Clone(p.Canary), p.SkipUndeliverable, p.SendOvertaken
+	r.canary, r.SkipUndeliverable = slices.Clone(p.Canary), p.SkipUndeliverable
 	return r
 }

@@ -88,10 +88,6 @@ func (r *runner) gate(ctx context.Context, batch []queued) ([]item, []dlqbridge.
 	if err != nil {
 		return nil, nil, err
 	}
-	passed, err := r.overtaken(ctx, judgements, asks, payloads)
-	if err != nil {
-		return nil, nil, err
-	}
 	var items []item
 	for i, j := range judgements {
 		c := asks[i].Control
@@ -99,12 +95,8 @@ func (r *runner) gate(ctx context.Context, batch []queued) ([]item, []dlqbridge.
 			return nil, nil, fmt.Errorf("judge %s: %w", c.ID, j.Err)
 		}
 		p, ok := payloads[c.ID]
-		if !ok {
+		if !ok && actionOf(c) != dlqbridge.ActionCompensate { // which carries nothing of it
 			left = append(left, dlqbridge.Exclusion{ID: c.ID, Reason: dlqbridge.ExcludePayloadExpired, Detail: "its payload is gone"})
-			continue
-		}
-		if x := passed[c.ID]; x != nil {
-			left = append(left, *x)
 			continue
 		}
 		it, x, err := r.fit(ctx, c, j, p, doubts)
@@ -204,8 +196,12 @@ func (r *runner) fit(ctx context.Context, c dlqbridge.Control, j Judgement, p dl
 		return it, &dlqbridge.Exclusion{ID: c.ID, Reason: dlqbridge.ExcludeChanged, Detail: fmt.Sprintf("its %s goes to %s now, this job sends to %s", action, to, r.job.Destination)}, nil
 	}
 	m := dlqbridge.Mark{Record: c.ID, Job: job, N: it.n, Action: action, Idem: j.Context.Task.IdempotencyKey}
-	if action == dlqbridge.ActionResume {
+	switch action { //nolint:exhaustive // the others send what came, as it came
+	case dlqbridge.ActionResume:
 		m.From = checkpoint(j)
+	case dlqbridge.ActionCompensate:
+		m.Idem = undoneKey(undone(c, j))
+		p = compensation(c, j, m, r.facts.FIFO)
 	}
 	it.out = dlqbridge.Outgoing{TraceHeader: j.Arrival.Trace}
 	var says dlqbridge.Mark
@@ -256,11 +252,6 @@ func (r *runner) ground(ctx context.Context, c dlqbridge.Control, j Judgement) (
 	}
 	if err := r.putContext(ctx, c.ID, j); err != nil {
 		return nil, err
-	}
-	if j.Decision.Status == dlqbridge.StatusCompleted && r.facts.Ordered {
-		if err := r.passed(ctx, c, j, r.job.Destination, now); err != nil {
-			return nil, err
-		}
 	}
 	s := lapseJudged(c, j, r.job.By.String(), string(x.Reason)+" at the gate", now)
 	if j.Decision.Status == dlqbridge.StatusCompleted {

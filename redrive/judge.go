@@ -48,6 +48,9 @@ type Judgement struct {
 	// carried, SeenRun that run: proof that this number went out.
 	SeenRedriveN int
 	SeenRun      string
+	// Compensates: its route names where compensations go; CompensatesAgain: it
+	// says that repeating one does no harm.
+	Compensates, CompensatesAgain bool
 	// Approvers are the authenticated people whose approval counts, the one of
 	// Ask.Note included.
 	Approvers []string

@@ -2,6 +2,7 @@ package redrive_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -34,6 +35,23 @@ var killKinds = []struct {
 	{"resume", false, resumeAll(""), false},
 	{"resume elsewhere", false, resumeAll(resumes), false},
 	{"resume elsewhere, fifo", true, resumeAll(resumes), true},
+	{"compensate", false, compensateAll(false), false},
+	{"compensate, idempotent", false, compensateAll(true), true},
+	{"compensate, fifo", true, compensateAll(false), false},
+	{"compensate, fifo, idempotent", true, compensateAll(true), true},
+}
+
+// compensateAll lets every record have an effect that a compensation can undo.
+func compensateAll(idempotent bool) func(*world) {
+	return func(w *world) {
+		for id := range w.controls {
+			w.knows[id] = knowledge{effect: dlqbridge.EffectConfirmed}
+		}
+		w.queues[compensations] = newQueue(compensations, w.queues[orders].facts.FIFO)
+		w.home = compensations
+		// That tasks' workers use the kit says nothing about who compensates.
+		w.routes["orders"] = redrive.Route{Name: "orders", CompensateTo: compensations, CompensateIdempotent: idempotent, Kit: true}
+	}
 }
 
 // resumeAll lets every record be resumed from a checkpoint of its own.
@@ -129,6 +147,16 @@ func killRun(t *testing.T, fifo bool, setup func(*world), at int, after, again b
 	return p, w
 }
 
+// bodyOf is the body by which an arrival is counted: a compensation's is that of
+// the record whose task it undoes.
+func bodyOf(a arrival) string {
+	var c redrive.Compensation
+	if json.Unmarshal(a.out.Payload.Body, &c) == nil {
+		return "body of " + c.Record
+	}
+	return string(a.out.Payload.Body)
+}
+
 type damage struct{ lost, unmarked, marked, doubts int }
 
 // account checks each record against what arrived at the queue.
@@ -138,7 +166,8 @@ func (w *world) account(t *testing.T, what string, blocked map[string]dlqbridge.
 	arrived := w.queues[w.home].all()
 	byBody := map[string][]arrival{}
 	for _, a := range arrived {
-		byBody[string(a.out.Payload.Body)] = append(byBody[string(a.out.Payload.Body)], a)
+		body := bodyOf(a)
+		byBody[body] = append(byBody[body], a)
 	}
 	for id, c := range w.controls {
 		copies := byBody["body of "+id]
@@ -338,7 +367,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				p, c := w.start(t, small)
 				p.killAt, p.after, p.kill = 1+rng.IntN(45), rng.IntN(2) == 0, cancel
-				if id := w.leases[orders].Job; id != "" && rng.IntN(2) == 0 {
+				if id := w.leases[w.home].Job; id != "" && rng.IntN(2) == 0 {
 					_, _ = c.Continue(ctx, id, alice, "")
 				} else {
 					_, _ = c.Run(ctx, request())

@@ -23,7 +23,7 @@ const maxWhy = 120
 func Grant(c dlqbridge.Control, j Judgement, note dlqbridge.Note, now time.Time) dlqbridge.Step {
 	to := j.Applied
 	to.Status = dlqbridge.StatusAuthorized
-	to.Authorized = &dlqbridge.Authorization{By: note.Actor.String(), At: now, Action: j.Decision.Action, Of: subject(j.Decision.Action, j)}
+	to.Authorized = &dlqbridge.Authorization{By: note.Actor.String(), At: now, Action: j.Decision.Action, Of: subject(j.Decision.Action, c, j)}
 	to.RecheckAt = time.Time{}
 	return step(c, to, dlqbridge.Move{
 		At: now, By: note.Actor.String(), Verb: dlqbridge.VerbAuthorize, Why: note.Reason,
@@ -40,6 +40,9 @@ func claim(c dlqbridge.Control, job dlqbridge.Job, until, now time.Time) dlqbrid
 	to.Redrives = c.Redrives + 1
 	to.Claim = &dlqbridge.Claim{Job: job.ID, N: to.Redrives, Until: until, Before: c.LastSend}
 	to.LastSend = now
+	if undoing(to) {
+		to.Compensations++
+	}
 	return step(c, to, dlqbridge.Move{At: now, By: job.By.String(), Verb: dlqbridge.VerbClaim, Job: job.ID, N: to.Redrives})
 }
 
@@ -63,6 +66,9 @@ func Unsend(c dlqbridge.Control, verb dlqbridge.Verb, by, why, note string, now 
 	if c.Claim != nil {
 		job, n = c.Claim.Job, c.Claim.N
 		to.LastSend = c.Claim.Before
+	}
+	if undoing(c) {
+		to.Compensations--
 	}
 	to.Claim = nil
 	to.Redrives = n - 1
@@ -103,13 +109,17 @@ func lapseJudged(c dlqbridge.Control, j Judgement, by, why string, now time.Time
 	return step(c, to, dlqbridge.Move{At: now, By: by, Verb: dlqbridge.VerbLapse, Why: why, Context: j.Context.Name})
 }
 
-// complete is the move that closes a record on a store's word, or "by absence".
-// The judgement's context must be durable before.
+// complete is the move that closes a record on somebody's word, or "by absence":
+// as completed, or as compensated where that is what was sent. The judgement's
+// context must be durable before.
 func complete(c dlqbridge.Control, j Judgement, verb dlqbridge.Verb, by, why string, now time.Time) dlqbridge.Step {
 	to := c
 	to.Context = j.Context.Name
 	to.Effect, to.Uncovered = j.Context.Folded.State, j.Context.Folded.Uncovered
 	to.Status, to.Action, to.Why = dlqbridge.StatusCompleted, dlqbridge.ActionNone, dlqbridge.WhyCompleted
+	if undoing(c) {
+		to.Status, to.Why = dlqbridge.StatusCompensated, dlqbridge.WhyCompensated
+	}
 	to.ClosedAt, to.RecheckAt = now, time.Time{}
 	m := dlqbridge.Move{At: now, By: by, Verb: verb, Why: why, Context: j.Context.Name}
 	if c.Claim != nil {

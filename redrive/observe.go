@@ -38,7 +38,7 @@ type Observed struct {
 //
 // Crash at any point: what was settled is settled, the rest is looked at again.
 func (c *Controller) Observe(ctx context.Context, r ObserveRequest) (Observed, error) {
-	o := observation{Controller: c, windows: map[string]time.Duration{}, ordered: map[string]bool{}, seen: Observed{Outcomes: map[dlqbridge.SendOutcome]int{}}}
+	o := observation{Controller: c, windows: map[string]time.Duration{}, seen: Observed{Outcomes: map[dlqbridge.SendOutcome]int{}}}
 	filter := dlqbridge.Filter{Status: []dlqbridge.Status{dlqbridge.StatusRedriving, dlqbridge.StatusAuthorized}, Now: c.clock()}
 	if r.Route != "" {
 		filter.Routes = []string{r.Route}
@@ -59,7 +59,6 @@ func (c *Controller) Observe(ctx context.Context, r ObserveRequest) (Observed, e
 type observation struct {
 	*Controller
 	windows map[string]time.Duration // by route and destination
-	ordered map[string]bool          // the same
 	seen    Observed
 }
 
@@ -137,7 +136,7 @@ func (o *observation) settle(ctx context.Context, c dlqbridge.Control, note dlqb
 		o.seen.Waiting++
 		return nil
 	}
-	if j.Context.CompletedBy != nil {
+	if j.Context.CompletedBy != nil && !undoing(c) {
 		return o.finish(ctx, c, dlqbridge.OutcomeCompleted, j, complete(c, j, dlqbridge.VerbComplete, Observer, completedWhy(j)+", before this redrive", now))
 	}
 	if route, _ := o.o.Route(c.Route); route.Absence {
@@ -149,6 +148,7 @@ func (o *observation) settle(ctx context.Context, c dlqbridge.Control, note dlqb
 // completed says how a store shows that the task completed after this send;
 // empty if none does. The redrive number is the strong form; a time that is
 // later than the send by more than clocks differ is the weak one, and said so.
+// That the task completed later says nothing about its compensation.
 func (o *observation) completed(note dlqbridge.Send, j Judgement) string {
 	by := j.Context.CompletedBy
 	switch {
@@ -156,7 +156,7 @@ func (o *observation) completed(note dlqbridge.Send, j Judgement) string {
 		return ""
 	case by.RedriveN == note.N:
 		return fmt.Sprintf("%s: run %s completed redrive %d", by.Store, by.Run, note.N)
-	case by.At.After(note.At.Add(o.o.Skew)):
+	case note.Action != dlqbridge.ActionCompensate && by.At.After(note.At.Add(o.o.Skew)):
 		return fmt.Sprintf("%s: run %s completed after the send, without its number", by.Store, by.Run)
 	}
 	return ""
@@ -192,11 +192,6 @@ func (o *observation) finish(ctx context.Context, c dlqbridge.Control, outcome d
 	if err := o.putContext(ctx, c.ID, j); err != nil {
 		return err
 	}
-	if outcome == dlqbridge.OutcomeCompleted {
-		if err := o.came(ctx, c, j); err != nil {
-			return err
-		}
-	}
 	switch err := o.move(ctx, []dlqbridge.Step{s})[0]; {
 	case err == nil:
 		o.seen.Outcomes[outcome]++
@@ -205,32 +200,6 @@ func (o *observation) finish(ctx context.Context, c dlqbridge.Control, outcome d
 		return fmt.Errorf("write the outcome of %s: %w", c.ID, err)
 	}
 	return nil
-}
-
-// came keeps how far the record's group has come, where its destination keeps order.
-func (o *observation) came(ctx context.Context, c dlqbridge.Control, j Judgement) error {
-	if o.o.Groups == nil {
-		return nil
-	}
-	urn := o.SendsTo(c)
-	key := c.Route + "\x00" + urn
-	ordered, known := o.ordered[key]
-	if !known {
-		dest, err := o.o.Destination(ctx, c.Route, urn)
-		if err == nil {
-			var f dlqbridge.DestinationFacts
-			f, err = dest.Facts(ctx)
-			ordered = f.Ordered
-		}
-		if err != nil && !errors.Is(err, dlqbridge.ErrNotFound) {
-			return fmt.Errorf("does %s keep order: %w", urn, err)
-		}
-		o.ordered[key] = ordered
-	}
-	if !ordered {
-		return nil
-	}
-	return o.passed(ctx, c, j, urn, o.clock())
 }
 
 // window is how long an outcome of a record is waited for.
@@ -263,7 +232,7 @@ func (o *observation) window(ctx context.Context, c dlqbridge.Control) (time.Dur
 // ObserveFor is how long an outcome of a record is waited for, and whether what
 // nobody saw by then counts as completed.
 func (c *Controller) ObserveFor(ctx context.Context, ctl dlqbridge.Control) (window time.Duration, absence bool, err error) {
-	o := observation{Controller: c, windows: map[string]time.Duration{}, ordered: map[string]bool{}}
+	o := observation{Controller: c, windows: map[string]time.Duration{}}
 	window, err = o.window(ctx, ctl)
 	route, _ := c.o.Route(ctl.Route)
 	return window, route.Absence, err
@@ -356,7 +325,7 @@ func outcome(c dlqbridge.Control, note dlqbridge.Send) dlqbridge.SendOutcome {
 		return dlqbridge.OutcomeInDoubt
 	case c.Claim != nil:
 		return dlqbridge.OutcomeSent
-	case c.Status == dlqbridge.StatusCompleted:
+	case c.Status == dlqbridge.StatusCompleted, c.Status == dlqbridge.StatusCompensated:
 		return dlqbridge.OutcomeCompleted
 	case c.Move.Verb == dlqbridge.VerbUnconfirmed:
 		return dlqbridge.OutcomeUnconfirmed

@@ -27,9 +27,6 @@ type inLine struct {
 	newest string
 	// out says why it does not go; empty goes, if nothing stands before it.
 	out string
-	// from is the dead-letter place of the arrival that it began with, at where
-	// in the group that stands.
-	from, at string
 }
 
 // line walks along the records of one destination.
@@ -37,8 +34,6 @@ type line struct {
 	c *Controller
 	// skip: what does not go holds up nobody.
 	skip bool
-	// destination is where they go, if those that are overtaken do not.
-	destination string
 	// culprits are the first of each group that does not go.
 	culprits map[string]inLine
 }
@@ -51,14 +46,10 @@ func (c *Controller) line(skip bool) *line {
 // or does not go anyway.
 func (l *line) holds(ctx context.Context, next []inLine) ([]*dlqbridge.Exclusion, error) {
 	out := make([]*dlqbridge.Exclusion, len(next))
-	if l.skip && l.destination == "" {
+	if l.skip {
 		return out, nil
 	}
 	groups, err := l.c.groupsOf(ctx, next)
-	if err != nil {
-		return nil, err
-	}
-	done, err := l.done(ctx, next, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +58,8 @@ func (l *line) holds(ctx context.Context, next []inLine) ([]*dlqbridge.Exclusion
 		if group == "" {
 			continue
 		}
-		if at.out == "" {
-			if out[i] = overtaken(at.id, at.at, done[l.key(at, group)]); out[i] != nil {
-				continue
-			}
-		}
 		culprit, blocked := l.culprits[group]
 		switch {
-		case l.skip:
 		case at.out != "" && !blocked:
 			l.culprits[group] = at
 		case at.out == "" && blocked:
@@ -84,30 +69,23 @@ func (l *line) holds(ctx context.Context, next []inLine) ([]*dlqbridge.Exclusion
 	return out, nil
 }
 
-func (l *line) key(at inLine, group string) dlqbridge.GroupKey {
-	return dlqbridge.GroupKey{Destination: l.destination, Place: at.from, Group: group}
-}
-
-// done reads how far the groups of those that may go have come.
-func (l *line) done(ctx context.Context, next []inLine, groups map[string]string) (map[dlqbridge.GroupKey]dlqbridge.GroupDone, error) {
-	if l.destination == "" {
-		return nil, nil
+// lined is the arrival by which a message stands in line; none for a
+// compensation, which is in nobody's group but its own.
+func lined(a dlqbridge.Action, newest string) string {
+	if a == dlqbridge.ActionCompensate {
+		return ""
 	}
-	var keys []dlqbridge.GroupKey
-	for _, at := range next {
-		if at.out == "" && groups[at.id] != "" {
-			keys = append(keys, l.key(at, groups[at.id]))
-		}
-	}
-	return l.c.newest(ctx, keys)
+	return newest
 }
 
 // groupsOf finds the groups of records from their payloads. A record whose
 // payload is gone has none.
 func (c *Controller) groupsOf(ctx context.Context, list []inLine) (map[string]string, error) {
-	asks := make([]Ask, len(list))
-	for i, at := range list {
-		asks[i].Control = dlqbridge.Control{ID: at.id, Newest: at.newest}
+	var asks []Ask
+	for _, at := range list {
+		if at.newest != "" {
+			asks = append(asks, Ask{Control: dlqbridge.Control{ID: at.id, Newest: at.newest}})
+		}
 	}
 	payloads, err := c.payloads(ctx, asks)
 	if err != nil {
@@ -140,9 +118,6 @@ func (c *Controller) keepOrder(ctx context.Context, r Request, s *survey, t *tar
 			}
 		}
 		l := c.line(r.SkipUndeliverable)
-		if !r.SendOvertaken {
-			l.destination = t.urn
-		}
 		for chunk, err := range chunks(t.candidates.all(), readChunk) {
 			if err != nil {
 				yield(PlannedMember{}, err)
@@ -150,7 +125,7 @@ func (c *Controller) keepOrder(ctx context.Context, r Request, s *survey, t *tar
 			}
 			next := make([]inLine, len(chunk))
 			for i, one := range chunk {
-				next[i] = inLine{one.Planned.ID, one.Newest, one.Out, one.Place, one.In}
+				next[i] = inLine{one.Planned.ID, one.Newest, one.Out}
 			}
 			waits, err := l.holds(ctx, next)
 			if err != nil {
@@ -177,7 +152,7 @@ func (c *Controller) others(ctx context.Context, s *survey, t *target) error {
 		if err != nil {
 			return err
 		}
-		ids := slices.DeleteFunc(chunk, s.seen.has)
+		ids := slices.DeleteFunc(chunk, func(id string) bool { return s.seen.has(id) && !s.aside.has(id) })
 		if len(ids) == 0 {
 			continue
 		}
@@ -187,7 +162,7 @@ func (c *Controller) others(ctx context.Context, s *survey, t *target) error {
 		}
 		ns := map[string]int{}
 		maps.DeleteFunc(controls, func(_ string, ctl dlqbridge.Control) bool {
-			return ctl.Status.Closed() || c.SendsTo(ctl) != t.urn
+			return ctl.Status.Closed() || c.leads(ctl, dlqbridge.ActionRetry) != t.urn && (s.aside.has(ctl.ID) || c.SendsTo(ctl) != t.urn)
 		})
 		for id, ctl := range controls {
 			if ctl.Claim != nil {
@@ -208,7 +183,13 @@ func (c *Controller) others(ctx context.Context, s *survey, t *target) error {
 		for id, ctl := range controls {
 			s.seen.add(id)
 			one := candidate{Planned: PlannedMember{ID: id}, FirstSeen: ctl.FirstSeen, Newest: ctl.Newest}
+			if c.leads(ctl, dlqbridge.ActionRetry) != t.urn {
+				one.Newest = lined(actionOf(ctl), ctl.Newest)
+			}
 			one.Out = fmt.Sprintf("cause %s, %s, not selected", ctl.Cause, ctl.Status)
+			if s.aside.has(id) {
+				one.Out = "it goes to another place and was not sent yet"
+			}
 			if ctl.Claim != nil {
 				one.Out = "its send is in doubt"
 			}
@@ -243,7 +224,7 @@ func (c *Controller) behind(ctx context.Context, all iter.Seq2[PlannedMember, er
 		}
 		next := make([]inLine, len(chunk))
 		for i, id := range ids {
-			next[i] = inLine{id: id, newest: controls[id].Newest}
+			next[i] = inLine{id: id, newest: lined(chunk[i].Action, controls[id].Newest)}
 			if x, ok := gone[id]; ok && holdsUp(x.Reason) {
 				next[i].out = string(x.Reason)
 			}

@@ -384,3 +384,34 @@ func TestARefusedOneIsSkipped(t *testing.T) {
 		}
 	})
 }
+
+// What goes to another place has not gone yet, so a later one of its group waits
+// for it at the source; a compensation is in nobody's group but its own.
+func TestOrderOverTwoPlaces(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.groups(2, "a", "b")
+		w.queues[resumes], w.queues[compensations] = newQueue(resumes, true), newQueue(compensations, true)
+		w.routes["orders"] = redrive.Route{Name: "orders", ResumeTo: resumes, CompensateTo: compensations}
+		w.knows["r_0001"] = knowledge{checkpoint: "ck"} // of group a
+		second := dlqbridge.DefaultCausePolicy(dlqbridge.CauseTimeout)
+		second.SecondPerson = true
+		w.knows["r_0002"] = knowledge{effect: dlqbridge.EffectConfirmed, policy: &second} // of group b
+		w.knows["r_0004"] = knowledge{effect: dlqbridge.EffectConfirmed}                  // and so is this
+		_, c := w.start(t, nil)
+		res, err := c.Run(ctx, request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]dlqbridge.ExcludeReason{"r_0002": dlqbridge.ExcludeNeedsSecondPerson, "r_0003": dlqbridge.ExcludeOrderBlocked}
+		if diff := cmp.Diff(want, reasons(res.Excluded)); diff != "" {
+			t.Error(diff)
+		}
+		if len(w.queues[resumes].all()) != 1 || len(w.queues[compensations].all()) != 1 {
+			t.Errorf("sent %d", res.Sent)
+		}
+		// Once the resume is sent, the next one goes.
+		if res, err = c.Run(ctx, request()); err != nil || res.Sent != 1 || w.queues[orders].bodies()["a2"] != 1 {
+			t.Errorf("%v, %+v", err, res)
+		}
+	})
+}

@@ -101,7 +101,7 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 			ID: id, Version: 1, State: dlqbridge.JobRunning, Cause: r.Cause, Destination: t.urn, Route: t.route,
 			Fix: r.Fix, By: r.Actor, Why: r.Reason, Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight,
 			Canary: r.canary, PauseAtRecurrence: c.o.PauseAtRecurrence, PauseAtFailure: c.o.PauseAtFailure,
-			Created: now, Selected: members.Len(), Approval: r.second, SkipUndeliverable: r.SkipUndeliverable, SendOvertaken: r.SendOvertaken,
+			Created: now, Selected: members.Len(), Approval: r.second, SkipUndeliverable: r.SkipUndeliverable,
 		}
 		job.Note(now, r.Actor.String(), fmt.Sprintf("started with %d records: %s", members.Len(), r.Reason))
 		if s := r.second; s != nil {
@@ -253,7 +253,8 @@ func (r *runner) groups(ctx context.Context, members []dlqbridge.Member) (map[st
 	}
 	var asks []Ask
 	for _, m := range members {
-		if c, ok := controls[m.ID]; ok {
+		// A compensation is in nobody's group but its own.
+		if c, ok := controls[m.ID]; ok && actionOf(c) != dlqbridge.ActionCompensate {
 			asks = append(asks, Ask{Control: c})
 		}
 	}

@@ -178,7 +178,7 @@ func (d *delivery) before(ctx context.Context, piece []item, try int) ([]item, b
 		case held(c, view.Holds, d.job.Destination, now) != nil:
 			off = append(off, it)
 			d.exclude(*held(c, view.Holds, d.job.Destination, now))
-		case it.unclear && (it.earlier == nil || it.resend == resendFIFO) && !fifoOpen(d.facts, d.firstAt(it), now):
+		case it.unclear && (it.earlier == nil || it.resend == resendFIFO) && !d.dropsCopies(it, d.firstAt(it), now):
 			off = append(off, it)
 		default:
 			on = append(on, it)
@@ -253,7 +253,7 @@ func (d *delivery) request(ctx context.Context, piece []item, try int, deadline 
 		case errors.Is(err, dlqbridge.ErrUnclear):
 			unclear++
 			it.unclear = true
-			if fifoOpen(d.facts, d.firstAt(it), at) {
+			if d.dropsCopies(it, d.firstAt(it), at) {
 				again = append(again, it)
 			} else {
 				doubtful = append(doubtful, it)

@@ -51,6 +51,9 @@ func (c *Controller) mayResend(ctl dlqbridge.Control, note dlqbridge.Send, j Jud
 	no := func(r dlqbridge.ExcludeReason, detail string) (string, *dlqbridge.Exclusion) {
 		return "", &dlqbridge.Exclusion{ID: ctl.ID, Reason: r, Detail: detail}
 	}
+	if note.Action == dlqbridge.ActionCompensate {
+		return c.mayCompensateAgain(ctl, note, j, canMark)
+	}
 	now := c.clock()
 	route, _ := c.o.Route(ctl.Route)
 	switch {

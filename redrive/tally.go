@@ -1,9 +1,9 @@
 package redrive
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/dlqbridge/dlqbridge"
 )
@@ -28,92 +28,60 @@ type Tally struct {
 // changes nothing and needs no lease, so it is true of a job whose process died.
 func (c *Controller) Tally(ctx context.Context, job string, limit int) (Tally, error) {
 	t := Tally{Outcomes: map[dlqbridge.SendOutcome]int{}}
-	err := c.became(ctx, job, limit, func(f fate) {
-		t.Counted++
-		t.add(f.outcome)
-	})
-	return t, err
-}
-
-// fate is what became of one member of a job.
-type fate struct {
-	position  int
-	signature string
-	outcome   dlqbridge.SendOutcome
-	// took is how long the outcome took from the claim on; 0 is unknown.
-	took time.Duration
-}
-
-// became tells what became of a job's first members, in no order within a chunk.
-func (c *Controller) became(ctx context.Context, job string, limit int, tell func(fate)) error {
-	first := 0
 	for chunk, err := range chunks(c.o.Jobs.Members(ctx, job, 0), readChunk) {
 		if err != nil {
-			return fmt.Errorf("members of job %s: %w", job, err)
+			return t, fmt.Errorf("members of job %s: %w", job, err)
 		}
-		if chunk = chunk[:min(len(chunk), limit-first)]; len(chunk) == 0 {
+		if chunk = chunk[:min(len(chunk), limit-t.Counted)]; len(chunk) == 0 {
 			break
 		}
-		fates, err := c.fates(ctx, job, idsOf(chunk))
-		if err != nil {
-			return err
+		if err := c.tally(ctx, job, idsOf(chunk), &t); err != nil {
+			return t, err
 		}
-		for i, m := range chunk {
-			f := fates[m.ID]
-			f.position = first + i
-			tell(f)
-		}
-		first += len(chunk)
 	}
-	return nil
+	return t, nil
 }
 
-func (c *Controller) fates(ctx context.Context, job string, ids []string) (map[string]fate, error) {
-	out := make(map[string]fate, len(ids))
+func (c *Controller) tally(ctx context.Context, job string, ids []string, t *Tally) error {
 	controls, err := c.read(ctx, ids)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// Most records tell by themselves; only of those that went on since, or were
 	// sent by other jobs, is the history read.
 	open := map[string]int{}
 	var later []dlqbridge.Control
 	for _, ctl := range controls {
-		f := fate{signature: ctl.Signature}
 		switch {
 		case ctl.Claim != nil && (ctl.Claim.Job == job || ctl.Move.Job == job):
 			open[ctl.ID] = ctl.Claim.N
 		case ctl.Move.Job == job:
-			if f.outcome = ending(ctl.Move); f.outcome != "" && !ctl.LastSend.IsZero() {
-				f.took = ctl.Move.At.Sub(ctl.LastSend)
-			}
+			t.add(ending(ctl.Move))
 		case ctl.Redrives > 0 || ctl.Claim != nil:
 			later = append(later, ctl)
 		}
-		out[ctl.ID] = f
 	}
 	cases, err := c.counted(ctx, later)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, ctl := range later {
-		n, outcome, took := sentBy(job, cases[ctl.ID].History)
+		n, outcome := sentBy(job, cases[ctl.ID].History)
 		if outcome == "" && n > 0 && ctl.Claim != nil && ctl.Claim.N == n {
 			open[ctl.ID] = n
 			continue
 		}
-		out[ctl.ID] = fate{signature: ctl.Signature, outcome: outcome, took: took}
+		t.add(outcome)
 	}
 	notes, err := c.sends(ctx, open)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for id := range open {
-		f := out[id]
-		f.outcome = notes[id].Outcome // none: it is on its way out, or its job died before it was
-		out[id] = f
+		t.add(notes[id].Outcome) // none: it is on its way out, or its job died before it was
 	}
-	return out, nil
+	t.Counted += len(ids)
+	return nil
 }
 
 func (t *Tally) add(o dlqbridge.SendOutcome) {
@@ -138,7 +106,7 @@ func ending(m dlqbridge.Move) dlqbridge.SendOutcome {
 	case dlqbridge.VerbComplete:
 		return dlqbridge.OutcomeCompleted
 	case dlqbridge.VerbUnconfirmed:
-		if m.To == dlqbridge.StatusCompleted {
+		if m.To.Closed() {
 			return dlqbridge.OutcomeCompleted
 		}
 		return dlqbridge.OutcomeUnconfirmed
@@ -150,25 +118,21 @@ func ending(m dlqbridge.Move) dlqbridge.SendOutcome {
 	return ""
 }
 
-// sentBy finds the last redrive number that a job sent a record under, how it
-// ended, and how long that took; the number is 0 where the job never claimed it
-// or gave it back.
-func sentBy(job string, history []dlqbridge.Move) (n int, outcome dlqbridge.SendOutcome, took time.Duration) {
-	var since time.Time
+// sentBy finds the last redrive number that a job sent a record under, and how
+// it ended; the number is 0 where the job never claimed it or gave it back.
+func sentBy(job string, history []dlqbridge.Move) (n int, outcome dlqbridge.SendOutcome) {
 	for _, m := range history {
 		switch {
 		case m.Job == job && m.N > 0 && m.To == dlqbridge.StatusRedriving && (m.Verb == dlqbridge.VerbClaim || m.Verb == dlqbridge.VerbSettleSend):
-			n, outcome, took, since = m.N, "", 0, m.At
+			n, outcome = m.N, ""
 		case n == 0 || m.N != n:
 		case m.Verb == dlqbridge.VerbRelease, m.Verb == dlqbridge.VerbSettleSend && m.To == dlqbridge.StatusAuthorized:
 			n, outcome = 0, ending(m)
 		default: // what nobody saw an outcome of may come back later
-			if o := ending(m); o != "" {
-				outcome, took = o, m.At.Sub(since)
-			}
+			outcome = cmp.Or(ending(m), outcome)
 		}
 	}
-	return n, outcome, took
+	return n, outcome
 }
 
 // counted reads histories, tried again where that may help.

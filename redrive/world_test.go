@@ -33,7 +33,6 @@ type world struct {
 	members  map[string][]dlqbridge.Member
 	holds    []dlqbridge.Hold
 	approved []dlqbridge.Approval
-	done     map[dlqbridge.GroupKey]dlqbridge.GroupDone
 	queues   map[string]*queue
 	routes   map[string]redrive.Route
 	// knows is what the stores say of a record, beyond "nothing happened".
@@ -55,6 +54,7 @@ type knowledge struct {
 	// checkpoint is where a resume goes on; uncovered is the effect beyond it.
 	checkpoint string
 	uncovered  dlqbridge.Effect
+	findings   []dlqbridge.Finding
 	expired    bool
 	policy     *dlqbridge.CausePolicy
 }
@@ -565,35 +565,6 @@ func (p *process) ListApprovals(_ context.Context, plan string) (out []dlqbridge
 	return out, err
 }
 
-func (p *process) NoteDone(_ context.Context, d dlqbridge.GroupDone) error {
-	return p.call("done", func() error {
-		p.w.mu.Lock()
-		defer p.w.mu.Unlock()
-		if p.w.done == nil {
-			p.w.done = map[dlqbridge.GroupKey]dlqbridge.GroupDone{}
-		}
-		if p.w.done[d.GroupKey].Order < d.Order {
-			p.w.done[d.GroupKey] = d
-		}
-		return nil
-	})
-}
-
-func (p *process) GroupsDone(_ context.Context, groups []dlqbridge.GroupKey) (map[dlqbridge.GroupKey]dlqbridge.GroupDone, error) {
-	out := map[dlqbridge.GroupKey]dlqbridge.GroupDone{}
-	err := p.call("groups", func() error {
-		p.w.mu.Lock()
-		defer p.w.mu.Unlock()
-		for _, g := range groups {
-			if d, ok := p.w.done[g]; ok {
-				out[g] = d
-			}
-		}
-		return nil
-	})
-	return out, err
-}
-
 func (p *process) Look(_ context.Context, ids []string, job string) (v dlqbridge.View, err error) {
 	err = p.call("look", func() error {
 		v.Controls = p.w.read(ids)
@@ -652,6 +623,11 @@ func (w *world) judge(a redrive.Ask) redrive.Judgement {
 		At: time.Now(), Folded: folded, RepeatSafe: k.repeatSafe, RunningUntil: k.running, CompletedBy: k.completed,
 		Task: dlqbridge.Task{TaskID: c.TaskID, IdempotencyKey: "idem-" + c.ID},
 	}
+	if effect == dlqbridge.EffectConfirmed && c.TaskID != "" {
+		receipt := "ch_" + c.ID
+		x.Findings = []dlqbridge.Finding{{Store: "ledger", Step: "0003#charge", Run: "run-1", State: dlqbridge.EffectConfirmed, Proof: dlqbridge.ProofReceipt, AsOf: c.FirstSeen, Receipt: &receipt}}
+		x.Findings = append(x.Findings, k.findings...)
+	}
 	if k.checkpoint != "" {
 		x.Checkpoint = &dlqbridge.Checkpoint{Ref: k.checkpoint}
 	}
@@ -668,7 +644,8 @@ func (w *world) judge(a redrive.Ask) redrive.Judgement {
 	}
 	return redrive.Judgement{
 		Context: x, Decision: d, Policy: policy, Applied: to, Approvers: approvers, Stands: stands,
-		Arrival:      dlqbridge.Arrival{Key: c.Newest, System: map[string]string{"SequenceNumber": sequence(c)}},
+		Arrival:     dlqbridge.Arrival{Key: c.Newest, System: map[string]string{"SequenceNumber": sequence(c)}},
+		Compensates: w.routes[c.Route].CompensateTo != "", CompensatesAgain: w.routes[c.Route].CompensateIdempotent,
 		SeenRedriveN: k.seenN, SeenRun: fmt.Sprintf("run-%d", k.seenN),
 	}
 }
@@ -820,7 +797,7 @@ func (w *world) start(t testing.TB, change func(*process, *redrive.Options)) (*p
 	t.Helper()
 	p := &process{w: w}
 	o := redrive.Options{
-		Index: p, Controls: p, Cases: p, Evidence: p, Leases: p, Jobs: p, Holds: p, Gate: p, Approvals: p, Groups: p, Payloads: p, Counted: p, Judge: p,
+		Index: p, Controls: p, Cases: p, Evidence: p, Leases: p, Jobs: p, Holds: p, Gate: p, Approvals: p, Payloads: p, Counted: p, Judge: p,
 		Destination: func(_ context.Context, _, urn string) (dlqbridge.Destination, error) {
 			q, ok := w.queues[urn]
 			if !ok {

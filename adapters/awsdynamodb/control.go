@@ -38,6 +38,7 @@ type controlDoc struct {
 	Authorized     *authorizedDoc     `json:"auth,omitempty"`
 	Claim          *claimDoc          `json:"cl,omitempty"`
 	Redrives       int                `json:"n,omitempty"`
+	Compensations  int                `json:"cmp,omitempty"`
 	Recurrences    int                `json:"rec,omitempty"`
 	SignedRule     int                `json:"sr,omitempty"`
 	Times          string             `json:"t,omitempty"`
@@ -193,7 +194,7 @@ func (s *Store) controlDoc(it item, c dlqbridge.Control) *controlDoc {
 		Identity: c.Identity, Episode: c.Episode, Provider: c.Provider, Status: fold(c.Status, ""), Cause: c.Cause,
 		Effect: c.Effect, Uncovered: fold(c.Uncovered, c.Effect), RepeatSafe: c.RepeatSafe, Action: c.Action,
 		PayloadVersion: c.PayloadVersion, Arrivals: c.Arrivals, Conflict: c.Conflict, Late: c.Late,
-		Redrives: c.Redrives, Recurrences: c.Recurrences, SignedRule: c.Signed.Rule, Times: writeTimes(timesOf(&c)),
+		Redrives: c.Redrives, Compensations: c.Compensations, Recurrences: c.Recurrences, SignedRule: c.Signed.Rule, Times: writeTimes(timesOf(&c)),
 		Move: moveDoc{Verb: c.Move.Verb, From: c.Move.From, To: fold(c.Move.To, c.Status), N: c.Move.N},
 	}
 	if a := c.Authorized; a != nil {
@@ -252,7 +253,7 @@ func decodeControl(it, wide item) (dlqbridge.Control, error) {
 		Signature: d.Signature, Signed: dlqbridge.Signed{Rule: d.SignedRule, Agent: d.SignedAgent, Workflow: d.SignedFlow}, Status: d.Status, Cause: d.Cause, Effect: d.Effect,
 		Uncovered: unfold(d.Uncovered, d.Effect), RepeatSafe: d.RepeatSafe, Action: d.Action, Why: dlqbridge.Why(d.Why),
 		PayloadVersion: d.PayloadVersion, Context: d.Context, Arrivals: d.Arrivals, Newest: d.Newest,
-		Conflict: d.Conflict, Late: d.Late, Fix: d.Fix, Redrives: d.Redrives, Recurrences: d.Recurrences,
+		Conflict: d.Conflict, Late: d.Late, Fix: d.Fix, Redrives: d.Redrives, Compensations: d.Compensations, Recurrences: d.Recurrences,
 		Move: dlqbridge.Move{
 			Version: int(numberOf(it, attrVersion)), By: unfold(d.By, d.AuthorizedBy), Verb: d.Move.Verb,
 			From: d.Move.From, To: unfold(d.Move.To, d.Status), Why: d.Reason, Arrival: unfold(d.Arrival, d.Newest),

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/gcppubsub"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/cli"
 	"github.com/dlqbridge/dlqbridge/localstack"
@@ -116,7 +117,7 @@ func (b *bench) send(queue, body string, facts map[string]any) {
 		in.MessageAttributes = contextAttribute(string(text))
 	}
 	if strings.HasSuffix(queue, ".fifo") {
-		in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String(body)
+		in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String(dlqbridge.Fingerprint(body))
 	}
 	if _, err := b.sqs.SendMessage(b.t.Context(), in); err != nil {
 		b.t.Fatal(err)
@@ -350,7 +351,7 @@ func (b *bench) sendMarked(queue, body string, facts row, mark string) {
 	in := &sqs.SendMessageInput{QueueUrl: b.url(queue), MessageBody: &body, MessageAttributes: contextAttribute(string(text))}
 	in.MessageAttributes["agent.redrive"] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &mark}
 	if strings.HasSuffix(queue, ".fifo") {
-		in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String(mark)
+		in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String(dlqbridge.Fingerprint(mark))
 	}
 	if _, err := b.sqs.SendMessage(b.t.Context(), in); err != nil {
 		b.t.Fatal(err)

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,30 @@ func (c *routeCheck) resumeQueue(ctx context.Context, dead awssqs.QueueFacts) {
 	case q.DeadLetterPlace != dead.ARN:
 		c.say(LevelWarning, name, "let it dead-letter into this route's dead-letter queue",
 			"it dead-letters into %s: a resume that fails is not recognised as one, and its record stays without outcome", q.DeadLetterPlace)
+	}
+}
+
+// compensations looks at the queue that compensations go to. What dies there
+// should become a record somewhere, or nobody sees that nothing was undone.
+func (c *routeCheck) compensations(ctx context.Context) {
+	name := c.r.CompensateTo
+	q, ok := c.inspect(ctx, name, "queue of compensate_to")
+	if !ok {
+		return
+	}
+	c.observed(name, q)
+	c.deadCompensations(name, "redrive policy", q.DeadLetterPlace, func(r config.Route) bool {
+		return r.SQS != nil && short(r.SQS.DeadLetterQueue) == short(q.DeadLetterPlace)
+	})
+}
+
+// deadCompensations warns where what dies on the way to be undone is not read.
+func (c *routeCheck) deadCompensations(name, policy, place string, reads func(config.Route) bool) {
+	switch {
+	case place == "":
+		c.say(LevelWarning, name, "give it a "+policy+", unless its workers dead-letter by themselves", "it has no %s: a compensation that keeps failing is never seen again", policy)
+	case !slices.ContainsFunc(c.b.Config.Routes, reads):
+		c.say(LevelWarning, name, "add a route that reads it", "it dead-letters into %s, which no route reads: a compensation that fails is not seen", place)
 	}
 }
 
@@ -63,6 +88,25 @@ func (c *routeCheck) resumeTopic(ctx context.Context, o gcppubsub.Options, p con
 	}
 }
 
+// compensationTopic looks at the topic that compensations go to.
+func (c *routeCheck) compensationTopic(ctx context.Context, o gcppubsub.Options, p config.PubSub) {
+	name := c.r.CompensateTo
+	t, ok := c.topic(ctx, o, name, "topic of compensate_to")
+	if !ok {
+		return
+	}
+	c.readers(ctx, o, name, t, p)
+	for _, reader := range t.Receivers {
+		s, ok := c.subscription(ctx, o, reader, "subscription of compensate_to")
+		if !ok || s.DeadLetterErr != nil {
+			continue
+		}
+		c.deadCompensations(reader, "dead-letter policy", s.DeadLetterTopic, func(r config.Route) bool {
+			return r.PubSub != nil && slices.Contains(s.DeadLetterReceivers, r.PubSub.Full("subscriptions", r.PubSub.DeadLetterSubscription))
+		})
+	}
+}
+
 // readers looks at who gets what is sent to a topic besides the source.
 func (c *routeCheck) readers(ctx context.Context, o gcppubsub.Options, name string, t gcppubsub.TopicFacts, p config.PubSub) {
 	all := strings.Join(t.Receivers, ", ")
@@ -83,6 +127,8 @@ func (c *routeCheck) readers(ctx context.Context, o gcppubsub.Options, name stri
 
 // resumes says whether a queue's URL is that of where this route's resumes go.
 func (c *routeCheck) resumes(url string) bool {
-	name := c.r.ResumeTo
-	return name != "" && url[strings.LastIndexByte(url, '/')+1:] == name[strings.LastIndexAny(name, ":/")+1:]
+	return c.r.ResumeTo != "" && short(url) == short(c.r.ResumeTo)
 }
+
+// short is the name of a queue that is given by name, URL or ARN.
+func short(queue string) string { return queue[strings.LastIndexAny(queue, ":/")+1:] }

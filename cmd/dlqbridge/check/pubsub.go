@@ -36,6 +36,9 @@ func (c *routeCheck) pubsub(ctx context.Context, p config.PubSub) {
 			c.resumeTopic(ctx, o, p, dead.Topic)
 		}
 	}
+	if c.r.CompensateTo != "" {
+		c.compensationTopic(ctx, o, p)
+	}
 }
 
 func (c *routeCheck) subscription(ctx context.Context, o gcppubsub.Options, name, what string) (gcppubsub.SubscriptionFacts, bool) {

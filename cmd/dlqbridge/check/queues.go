@@ -25,6 +25,9 @@ func (c *routeCheck) queues(ctx context.Context) {
 			c.resumeQueue(ctx, dead)
 		}
 	}
+	if c.r.CompensateTo != "" {
+		c.compensations(ctx)
+	}
 	if c.r.SQS.SourceQueue != "" {
 		if source, ok := c.inspect(ctx, c.r.SQS.SourceQueue, "source queue"); ok {
 			c.observed(c.r.SQS.SourceQueue, source)

@@ -165,6 +165,12 @@ func (s *session) around(ctx context.Context, k dlqbridge.Control) (enrich.Aroun
 	if a.Mutes, err = b.Store.ListMutes(ctx); err != nil {
 		return a, err
 	}
+	if r, ok := b.Config.Route(k.Route); ok {
+		a.Compensates = r.CompensateTo != ""
+		if err := b.ResolveAsides(ctx, r); err != nil {
+			b.Log.LogAttrs(ctx, slog.LevelDebug, "where it is sent is not known", slog.Any("error", err))
+		}
+	}
 	c := b.Controller()
 	a.Destination = c.SendsTo(k)
 	if k.Status != dlqbridge.StatusRedriving {

@@ -38,7 +38,7 @@ type selection struct {
 	cause, route, signature, tenant, taskType, fix, reason string
 	records                                                []string
 	max                                                    int
-	policy, skip, overtaken                                bool
+	policy, skip                                           bool
 	// plan is a file with a plan made before; only run takes one. forApproval is
 	// for plans alone.
 	plan        string
@@ -60,7 +60,6 @@ func (f *selection) add(cmd *cobra.Command) {
 	flags.StringVar(&f.reason, "reason", "", "why, for the history")
 	flags.BoolVar(&f.policy, "policy", false, "authorise only what policy may authorise alone (auto_authorize, after the back-off)")
 	flags.BoolVar(&f.skip, "skip-undeliverable", false, "where groups keep their order: one that cannot be sent holds up no later one of its group")
-	flags.BoolVar(&f.overtaken, "send-overtaken", false, "also send those of whose group a newer one has completed")
 	flags.StringVar(&f.rate, "rate", "", "messages per span of time, such as 20/s or 600/m")
 	flags.StringVar(&f.burst, "burst", "", "messages above the rate at most")
 	flags.StringVar(&f.inFlight, "max-in-flight", "", "messages that are out without a known outcome, at most; the job waits for outcomes. 0 is no bound")
@@ -88,7 +87,7 @@ func (f *selection) request(running bool) (redrive.Request, error) {
 	}
 	r := redrive.Request{
 		Route: f.route, Signature: f.signature, Tenant: f.tenant, TaskType: f.taskType, IDs: f.records, Max: f.max, Reason: f.reason, Policy: f.policy, ForApproval: f.forApproval,
-		SkipUndeliverable: f.skip, SendOvertaken: f.overtaken,
+		SkipUndeliverable: f.skip,
 	}
 	if f.cause == "" {
 		return r, usagef("a job sends records of one cause; known are "+join(dlqbridge.Causes()), "--cause is missing")
@@ -269,7 +268,7 @@ func nextStep(reason dlqbridge.ExcludeReason, id string, fixed bool) string {
 	case dlqbridge.ExcludeEffectUnknown:
 		return "dlqbridge records explain " + id + " says what nobody knows; state what you find with dlqbridge triage settle-effect"
 	case dlqbridge.ExcludeNeedsCompensation:
-		return "undo the effect (dlqbridge triage compensated " + id + ") or finish the work by hand (dlqbridge triage complete-manually " + id + ")"
+		return "name where compensations go (routes[].compensate_to), undo the effect (dlqbridge triage compensated " + id + ") or finish the work by hand (dlqbridge triage complete-manually " + id + ")"
 	case dlqbridge.ExcludeNeedsSecondPerson:
 		return "two authenticated people say dlqbridge triage authorize " + id + ", or one approves a plan (redrive plan --for-approval) and the other runs it"
 	case dlqbridge.ExcludeExpired:
@@ -290,8 +289,6 @@ func nextStep(reason dlqbridge.ExcludeReason, id string, fixed bool) string {
 		return "its letters differ: dlqbridge records show " + id
 	case dlqbridge.ExcludeOrderBlocked:
 		return "send, finish or reject what stands before it, or let it be overtaken: --skip-undeliverable"
-	case dlqbridge.ExcludeOvertaken:
-		return "a newer one has replaced it: dlqbridge triage reject " + id + ", or send it all the same with --send-overtaken"
 	case dlqbridge.ExcludeTargetMissing, dlqbridge.ExcludeSourceMismatch, dlqbridge.ExcludeFanOut, dlqbridge.ExcludeMarkImpossible:
 		return "look at the route and its queues: dlqbridge check"
 	case dlqbridge.ExcludeTooLarge, dlqbridge.ExcludePayloadExpired, dlqbridge.ExcludeRefused:

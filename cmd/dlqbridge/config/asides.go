@@ -11,7 +11,7 @@ type aside struct{ key, name string }
 // asides are the places besides the source that a route names.
 func (r Route) asides() []aside {
 	var out []aside
-	for _, one := range []aside{{"resume_to", r.ResumeTo}} {
+	for _, one := range []aside{{"resume_to", r.ResumeTo}, {"compensate_to", r.CompensateTo}} {
 		if one.name != "" {
 			out = append(out, one)
 		}
@@ -32,11 +32,14 @@ func (r Route) Aside(name string) string {
 	return ""
 }
 
-// validateAsides checks the places besides the source: each of its own, and of
-// the same kind as the source, since what is sent there came from there.
+// validateAsides checks the places besides the source: each of its own, and where
+// messages of the source go, of the same kind.
 func validateAsides(d *decoder, path string, r Route) {
 	if r.ResumeTo != "" && !r.Resume {
 		d.reportAt(path+".resume_to", "says nothing without resume: true", "add resume: true if the workers can go on from a checkpoint, or leave it out")
+	}
+	if r.CompensateAgain && r.CompensateTo == "" {
+		d.reportAt(path+".compensate_idempotent", "says nothing without compensate_to", "name the queue or topic that compensations go to, or leave it out")
 	}
 	for _, one := range r.asides() {
 		at := path + "." + one.key
@@ -45,14 +48,14 @@ func validateAsides(d *decoder, path string, r Route) {
 			d.reportAt(at, "is not possible on a route by url, whose broker has one target", "leave it out")
 		case r.PubSub != nil:
 			validateResource(d, path+".pubsub", at, one.name, "topics", r.PubSub.Project)
-			for _, other := range []aside{{"pubsub.source_topic", r.PubSub.SourceTopic}, {"pubsub.redrive_topic", r.PubSub.RedriveTopic}} {
+			for _, other := range []aside{{"pubsub.source_topic", r.PubSub.SourceTopic}, {"pubsub.redrive_topic", r.PubSub.RedriveTopic}, r.before(one)} {
 				if other.name != "" && r.PubSub.Full("topics", other.name) == r.PubSub.Full("topics", one.name) {
 					d.reportAt(at, fmt.Sprintf("is %s already", other.key), "name a topic of its own, or leave it out")
 				}
 			}
 		case r.SQS != nil:
 			validateQueue(d, at, one.name)
-			for _, other := range []aside{{"sqs.source_queue", r.SQS.SourceQueue}, {"sqs.dead_letter_queue", r.SQS.DeadLetterQueue}} {
+			for _, other := range []aside{{"sqs.source_queue", r.SQS.SourceQueue}, {"sqs.dead_letter_queue", r.SQS.DeadLetterQueue}, r.before(one)} {
 				if other.name != "" && queueOf(other.name) == queueOf(one.name) {
 					d.reportAt(at, fmt.Sprintf("is %s already", other.key), "name a queue of its own, or leave it out")
 				}
@@ -62,6 +65,23 @@ func validateAsides(d *decoder, path string, r Route) {
 			}
 		}
 	}
+}
+
+// before is the place besides the source that is named before another one.
+func (r Route) before(one aside) aside {
+	if one.key == "compensate_to" {
+		return aside{"resume_to", r.ResumeTo}
+	}
+	return aside{}
+}
+
+// Asides are the names of the places besides the source.
+func (r Route) Asides() []string {
+	var out []string
+	for _, one := range r.asides() {
+		out = append(out, one.name)
+	}
+	return out
 }
 
 // queueOf is the name of a queue that is given by name, URL or ARN.

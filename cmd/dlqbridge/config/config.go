@@ -69,6 +69,8 @@ type Route struct {
 	TrustWorker       bool                `yaml:"trust_worker" doc:"Believe a worker's own none_confirmed about its own run, on letters it sent to the dead-letter place itself."`
 	Resume            bool                `yaml:"resume" doc:"The tasks of this route can be resumed from a checkpoint."`
 	ResumeTo          string              `yaml:"resume_to" doc:"With resume: the queue or topic that resumes go to, where that is not the source; named like the source and on the same broker."`
+	CompensateTo      string              `yaml:"compensate_to" doc:"The queue or topic that compensations go to, on the same broker; without it a record whose effect is confirmed waits for a person."`
+	CompensateAgain   bool                `yaml:"compensate_idempotent" doc:"Whoever reads compensations honours their idempotency keys, so that one in doubt may be sent again; without it a person decides."`
 	Outcome           Outcome             `yaml:"outcome" doc:"What completes a redrive: evidence, or also the absence of a recurrence until the observation ends."`
 	MaxRun            Duration            `yaml:"max_run" doc:"How long a run without a lease may still be going after its last sign of life."`
 	Stores            []string            `yaml:"stores" doc:"Where agent context comes from, asked in this order: message, ledger and the names under stores." pattern:"^[a-z0-9][a-z0-9_-]{0,62}$"`

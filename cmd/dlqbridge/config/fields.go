@@ -129,10 +129,8 @@ var later = map[string]map[string]string{
 		"vault": "a vault is not in this version: payloads are kept in the payload table",
 	},
 	"routes[]": {
-		"compensate_to":         "compensation is not in this version: records that need it wait for a person",
-		"compensate_idempotent": "compensation is not in this version: records that need it wait for a person",
-		"fan_out":               "fan-out is a matter of Pub/Sub: write it inside pubsub",
-		"observe_for":           "the observation window is one for all routes: redrive.observe_for",
+		"fan_out":     "fan-out is a matter of Pub/Sub: write it inside pubsub",
+		"observe_for": "the observation window is one for all routes: redrive.observe_for",
 	},
 	"redrive": {
 		"probe": "a probe belongs to a route: routes[].probe",

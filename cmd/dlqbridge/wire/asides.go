@@ -27,12 +27,19 @@ func (b *Bridge) aside(route, name string) string {
 // aside is a place as a route names it.
 type aside struct{ route, name string }
 
+// ResolveAsides asks for the URNs of the places besides a route's source.
+func (b *Bridge) ResolveAsides(ctx context.Context, r config.Route) error {
+	for _, name := range r.Asides() {
+		if err := b.resolveAside(ctx, r, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // resolveAside asks for the URN of a place besides a route's source. A queue that
 // is not there has the ARN that it would have.
 func (b *Bridge) resolveAside(ctx context.Context, r config.Route, name string) error {
-	if name == "" {
-		return nil
-	}
 	urn := r.Aside(name)
 	if urn == "" {
 		var err error
@@ -69,9 +76,12 @@ func leadsTo(r config.Route, urn string) bool {
 
 // topicsAside are the full names of the topics besides a route's source.
 func topicsAside(r config.Route) []string {
-	var out []string
-	if r.PubSub != nil && r.ResumeTo != "" {
-		out = append(out, r.Aside(r.ResumeTo))
+	if r.PubSub == nil {
+		return nil
+	}
+	out := r.Asides()
+	for i, name := range out {
+		out[i] = r.Aside(name)
 	}
 	return out
 }

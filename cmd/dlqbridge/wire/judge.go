@@ -88,6 +88,7 @@ func ToRedrive(a enrich.Judgement, c dlqbridge.Case) redrive.Judgement {
 	out := redrive.Judgement{
 		Context: a.Context, Decision: a.Decision, Policy: a.Policy, Applied: a.Apply(c.Control), Stands: a.Stands(c.Control),
 		SeenRedriveN: a.SeenRedriveN, SeenRun: a.SeenRun, Approvers: a.Approvers,
+		Compensates: a.Compensates, CompensatesAgain: a.CompensatesAgain,
 	}
 	if newest := c.Arrival(c.Control.Newest); newest != nil {
 		out.Arrival = *newest

@@ -17,7 +17,7 @@ import (
 func (b *Bridge) Controller() *redrive.Controller {
 	c := b.Config.Redrive
 	return redrive.New(redrive.Options{
-		Index: b.Store, Controls: b.Store, Cases: b.Store, Evidence: b.Store, Leases: b.Store, Jobs: b.Store, Holds: b.Store, Gate: b.Store, Approvals: b.Store, Groups: b.Store,
+		Index: b.Store, Controls: b.Store, Cases: b.Store, Evidence: b.Store, Leases: b.Store, Jobs: b.Store, Holds: b.Store, Gate: b.Store, Approvals: b.Store,
 		Payloads: b.Store, Counted: b.Store, Judge: judge{b},
 		Destination: b.openDestination, Route: b.redriveRoute,
 		Probe:       b.probe,
@@ -47,7 +47,7 @@ func (b *Bridge) ResolveSources(ctx context.Context) error {
 				return unknown
 			}
 		}
-		if err := b.resolveAside(ctx, r, r.ResumeTo); err != nil {
+		if err := b.ResolveAsides(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,7 @@ func (b *Bridge) redriveRoute(name string) (redrive.Route, bool) {
 	out := redrive.Route{
 		Name: name, Source: from.urn, Kit: r.Kit, Absence: r.Outcome == config.OutcomeAbsence, CancelExpired: r.AutoCancelExpired, ObserveFor: time.Duration(b.Config.Redrive.ObserveFor),
 	}
-	out.ResumeTo = b.aside(name, r.ResumeTo)
+	out.ResumeTo, out.CompensateTo, out.CompensateIdempotent = b.aside(name, r.ResumeTo), b.aside(name, r.CompensateTo), r.CompensateAgain
 	if r.PubSub != nil {
 		out.FanOutAside = r.PubSub.FanOut == config.FanOutAccept
 		out.Target, out.Sources = r.Target(), from.all
