@@ -45,6 +45,8 @@ type Job struct {
 	PauseAtFailure    float64 `json:"pauseAtFailure,omitempty"`
 	// SkipUndeliverable: one that cannot be sent holds up no later one of its group.
 	SkipUndeliverable bool `json:"skipUndeliverable,omitempty"`
+	// SendOvertaken: those are sent too of whose group a newer one completed.
+	SendOvertaken bool `json:"sendOvertaken,omitempty"`
 	// Approval is the second person's, where the job's plan has one.
 	Approval *Approval `json:"approval,omitempty"`
 	// Doing says what a running job is at, for the person who watches.
@@ -95,6 +97,19 @@ type Approval struct {
 	Reason string    `json:"reason"`
 }
 
+// GroupKey names the messages that must keep their order among themselves: those
+// of one dead-letter place that belong to one destination and carry one group.
+type GroupKey struct{ Destination, Place, Group string }
+
+// GroupDone is the newest record of a group that is known to have completed.
+type GroupDone struct {
+	GroupKey `json:"-"`
+	Record   string `json:"record"`
+	// Order grows with the place in the group.
+	Order string    `json:"order"`
+	At    time.Time `json:"at"`
+}
+
 // Member is one record of a job's frozen selection.
 type Member struct {
 	ID      string `json:"id"`
@@ -128,9 +143,11 @@ const (
 	ExcludeHeld              ExcludeReason = "held"
 	ExcludeConflict          ExcludeReason = "conflict"
 	ExcludeOrderBlocked      ExcludeReason = "order_blocked"
-	ExcludeTargetMissing     ExcludeReason = "target_missing"
-	ExcludeSourceMismatch    ExcludeReason = "source_mismatch"
-	ExcludeTooLarge          ExcludeReason = "too_large"
+	// ExcludeOvertaken: a newer one of its group is known to have completed.
+	ExcludeOvertaken      ExcludeReason = "overtaken"
+	ExcludeTargetMissing  ExcludeReason = "target_missing"
+	ExcludeSourceMismatch ExcludeReason = "source_mismatch"
+	ExcludeTooLarge       ExcludeReason = "too_large"
 	// ExcludeFanOut: others than the failed consumer would get a copy.
 	ExcludeFanOut         ExcludeReason = "fan_out"
 	ExcludeMarkImpossible ExcludeReason = "mark_impossible"

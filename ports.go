@@ -227,6 +227,14 @@ type Approvals interface {
 	ListApprovals(ctx context.Context, plan string) ([]Approval, error)
 }
 
+// Groups keeps how far groups that keep their order have come.
+type Groups interface {
+	// NoteDone keeps d unless one of its group with a higher Order is there.
+	NoteDone(ctx context.Context, d GroupDone) error
+	// GroupsDone returns the kept one of each group; absent if there is none.
+	GroupsDone(ctx context.Context, groups []GroupKey) (map[GroupKey]GroupDone, error)
+}
+
 // Holds keeps the stop signs.
 type Holds interface {
 	AddHold(ctx context.Context, h Hold) error

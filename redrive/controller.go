@@ -45,6 +45,8 @@ type Options struct {
 	Gate     dlqbridge.Gate
 	// Approvals keeps approvals of plans; nil has none, and takes none.
 	Approvals dlqbridge.Approvals
+	// Groups keeps how far ordered groups have come; nil finds nothing overtaken.
+	Groups dlqbridge.Groups
 	// Payloads reads payloads in batches; nil reads them one by one from Cases.
 	Payloads dlqbridge.PayloadReader
 	// Counted reads histories in batches; nil reads them one by one from Cases.

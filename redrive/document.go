@@ -227,6 +227,6 @@ func (c *Controller) freeze(ctx context.Context, s *survey, destination string, 
 func (r Request) follow(p Plan) Request {
 	r.Cause, r.Fix, r.Policy = p.Cause, p.Fix, p.Policy
 	r.Rate, r.Burst, r.MaxInFlight = p.Rate, p.Burst, p.MaxInFlight
-	r.canary, r.SkipUndeliverable = slices.Clone(p.Canary), p.SkipUndeliverable
+	r.canary, r.SkipUndeliverable, r.SendOvertaken = slices.Clone(p.Canary), p.SkipUndeliverable, p.SendOvertaken
 	return r
 }

@@ -88,6 +88,10 @@ func (r *runner) gate(ctx context.Context, batch []queued) ([]item, []dlqbridge.
 	if err != nil {
 		return nil, nil, err
 	}
+	passed, err := r.overtaken(ctx, judgements, asks, payloads)
+	if err != nil {
+		return nil, nil, err
+	}
 	var items []item
 	for i, j := range judgements {
 		c := asks[i].Control
@@ -97,6 +101,10 @@ func (r *runner) gate(ctx context.Context, batch []queued) ([]item, []dlqbridge.
 		p, ok := payloads[c.ID]
 		if !ok && actionOf(c) != dlqbridge.ActionCompensate { // which carries nothing of it
 			left = append(left, dlqbridge.Exclusion{ID: c.ID, Reason: dlqbridge.ExcludePayloadExpired, Detail: "its payload is gone"})
+			continue
+		}
+		if x := passed[c.ID]; x != nil {
+			left = append(left, *x)
 			continue
 		}
 		it, x, err := r.fit(ctx, c, j, p, doubts)
@@ -252,6 +260,11 @@ func (r *runner) ground(ctx context.Context, c dlqbridge.Control, j Judgement) (
 	}
 	if err := r.putContext(ctx, c.ID, j); err != nil {
 		return nil, err
+	}
+	if j.Decision.Status == dlqbridge.StatusCompleted && r.facts.Ordered {
+		if err := r.passed(ctx, c, j, r.job.Destination, now); err != nil {
+			return nil, err
+		}
 	}
 	s := lapseJudged(c, j, r.job.By.String(), string(x.Reason)+" at the gate", now)
 	if j.Decision.Status == dlqbridge.StatusCompleted {

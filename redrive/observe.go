@@ -38,7 +38,7 @@ type Observed struct {
 //
 // Crash at any point: what was settled is settled, the rest is looked at again.
 func (c *Controller) Observe(ctx context.Context, r ObserveRequest) (Observed, error) {
-	o := observation{Controller: c, windows: map[string]time.Duration{}, seen: Observed{Outcomes: map[dlqbridge.SendOutcome]int{}}}
+	o := observation{Controller: c, windows: map[string]time.Duration{}, ordered: map[string]bool{}, seen: Observed{Outcomes: map[dlqbridge.SendOutcome]int{}}}
 	filter := dlqbridge.Filter{Status: []dlqbridge.Status{dlqbridge.StatusRedriving, dlqbridge.StatusAuthorized}, Now: c.clock()}
 	if r.Route != "" {
 		filter.Routes = []string{r.Route}
@@ -59,6 +59,7 @@ func (c *Controller) Observe(ctx context.Context, r ObserveRequest) (Observed, e
 type observation struct {
 	*Controller
 	windows map[string]time.Duration // by route and destination
+	ordered map[string]bool          // the same
 	seen    Observed
 }
 
@@ -192,6 +193,11 @@ func (o *observation) finish(ctx context.Context, c dlqbridge.Control, outcome d
 	if err := o.putContext(ctx, c.ID, j); err != nil {
 		return err
 	}
+	if outcome == dlqbridge.OutcomeCompleted {
+		if err := o.came(ctx, c, j); err != nil {
+			return err
+		}
+	}
 	switch err := o.move(ctx, []dlqbridge.Step{s})[0]; {
 	case err == nil:
 		o.seen.Outcomes[outcome]++
@@ -200,6 +206,32 @@ func (o *observation) finish(ctx context.Context, c dlqbridge.Control, outcome d
 		return fmt.Errorf("write the outcome of %s: %w", c.ID, err)
 	}
 	return nil
+}
+
+// came keeps how far the record's group has come, where its destination keeps order.
+func (o *observation) came(ctx context.Context, c dlqbridge.Control, j Judgement) error {
+	if o.o.Groups == nil {
+		return nil
+	}
+	urn := o.SendsTo(c)
+	key := c.Route + "\x00" + urn
+	ordered, known := o.ordered[key]
+	if !known {
+		dest, err := o.o.Destination(ctx, c.Route, urn)
+		if err == nil {
+			var f dlqbridge.DestinationFacts
+			f, err = dest.Facts(ctx)
+			ordered = f.Ordered
+		}
+		if err != nil && !errors.Is(err, dlqbridge.ErrNotFound) {
+			return fmt.Errorf("does %s keep order: %w", urn, err)
+		}
+		o.ordered[key] = ordered
+	}
+	if !ordered {
+		return nil
+	}
+	return o.passed(ctx, c, j, urn, o.clock())
 }
 
 // window is how long an outcome of a record is waited for.
@@ -232,7 +264,7 @@ func (o *observation) window(ctx context.Context, c dlqbridge.Control) (time.Dur
 // ObserveFor is how long an outcome of a record is waited for, and whether what
 // nobody saw by then counts as completed.
 func (c *Controller) ObserveFor(ctx context.Context, ctl dlqbridge.Control) (window time.Duration, absence bool, err error) {
-	o := observation{Controller: c, windows: map[string]time.Duration{}}
+	o := observation{Controller: c, windows: map[string]time.Duration{}, ordered: map[string]bool{}}
 	window, err = o.window(ctx, ctl)
 	route, _ := c.o.Route(ctl.Route)
 	return window, route.Absence, err

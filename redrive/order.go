@@ -27,6 +27,9 @@ type inLine struct {
 	newest string
 	// out says why it does not go; empty goes, if nothing stands before it.
 	out string
+	// from is the dead-letter place of the arrival that it began with, at where
+	// in the group that stands.
+	from, at string
 }
 
 // line walks along the records of one destination.
@@ -34,6 +37,8 @@ type line struct {
 	c *Controller
 	// skip: what does not go holds up nobody.
 	skip bool
+	// destination is where they go, if those that are overtaken do not.
+	destination string
 	// culprits are the first of each group that does not go.
 	culprits map[string]inLine
 }
@@ -46,10 +51,14 @@ func (c *Controller) line(skip bool) *line {
 // or does not go anyway.
 func (l *line) holds(ctx context.Context, next []inLine) ([]*dlqbridge.Exclusion, error) {
 	out := make([]*dlqbridge.Exclusion, len(next))
-	if l.skip {
+	if l.skip && l.destination == "" {
 		return out, nil
 	}
 	groups, err := l.c.groupsOf(ctx, next)
+	if err != nil {
+		return nil, err
+	}
+	done, err := l.done(ctx, next, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +67,14 @@ func (l *line) holds(ctx context.Context, next []inLine) ([]*dlqbridge.Exclusion
 		if group == "" {
 			continue
 		}
+		if at.out == "" {
+			if out[i] = overtaken(at.id, at.at, done[l.key(at, group)]); out[i] != nil {
+				continue
+			}
+		}
 		culprit, blocked := l.culprits[group]
 		switch {
+		case l.skip:
 		case at.out != "" && !blocked:
 			l.culprits[group] = at
 		case at.out == "" && blocked:
@@ -67,6 +82,24 @@ func (l *line) holds(ctx context.Context, next []inLine) ([]*dlqbridge.Exclusion
 		}
 	}
 	return out, nil
+}
+
+func (l *line) key(at inLine, group string) dlqbridge.GroupKey {
+	return dlqbridge.GroupKey{Destination: l.destination, Place: at.from, Group: group}
+}
+
+// done reads how far the groups of those that may go have come.
+func (l *line) done(ctx context.Context, next []inLine, groups map[string]string) (map[dlqbridge.GroupKey]dlqbridge.GroupDone, error) {
+	if l.destination == "" {
+		return nil, nil
+	}
+	var keys []dlqbridge.GroupKey
+	for _, at := range next {
+		if at.out == "" && groups[at.id] != "" {
+			keys = append(keys, l.key(at, groups[at.id]))
+		}
+	}
+	return l.c.newest(ctx, keys)
 }
 
 // lined is the arrival by which a message stands in line; none for a
@@ -118,6 +151,9 @@ func (c *Controller) keepOrder(ctx context.Context, r Request, s *survey, t *tar
 			}
 		}
 		l := c.line(r.SkipUndeliverable)
+		if !r.SendOvertaken {
+			l.destination = t.urn
+		}
 		for chunk, err := range chunks(t.candidates.all(), readChunk) {
 			if err != nil {
 				yield(PlannedMember{}, err)
@@ -125,7 +161,7 @@ func (c *Controller) keepOrder(ctx context.Context, r Request, s *survey, t *tar
 			}
 			next := make([]inLine, len(chunk))
 			for i, one := range chunk {
-				next[i] = inLine{one.Planned.ID, one.Newest, one.Out}
+				next[i] = inLine{one.Planned.ID, one.Newest, one.Out, one.Place, one.In}
 			}
 			waits, err := l.holds(ctx, next)
 			if err != nil {

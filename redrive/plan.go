@@ -42,6 +42,8 @@ type Request struct {
 	// SkipUndeliverable: where groups keep their order, one that cannot be sent
 	// holds up no later one of its group.
 	SkipUndeliverable bool
+	// SendOvertaken also sends those of whose group a newer one completed.
+	SendOvertaken bool
 
 	canary []int
 	// second is who else stands behind the run.
@@ -64,6 +66,7 @@ type Plan struct {
 	ForApproval bool `json:"forApproval,omitempty"`
 	// SkipUndeliverable is a person's choice, see Request.
 	SkipUndeliverable bool `json:"skipUndeliverable,omitempty"`
+	SendOvertaken     bool `json:"sendOvertaken,omitempty"`
 	// Jobs has one entry for each destination.
 	Jobs     []PlannedJob              `json:"jobs"`
 	Selected int                       `json:"selected"`
@@ -123,8 +126,8 @@ func (c *Controller) Plan(ctx context.Context, r Request) (Plan, error) {
 	}
 	plan := Plan{
 		Format: PlanFormat, Environment: c.o.Environment, Cause: r.Cause, Fix: r.Fix, Policy: r.Policy, ForApproval: r.ForApproval,
-		SkipUndeliverable: r.SkipUndeliverable,
-		Rate:              r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight, Canary: append([]int{}, r.canary...),
+		SkipUndeliverable: r.SkipUndeliverable, SendOvertaken: r.SendOvertaken,
+		Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight, Canary: append([]int{}, r.canary...),
 		Jobs: []PlannedJob{}, Excluded: p.excluded,
 	}
 	for _, t := range p.targets {
@@ -215,6 +218,8 @@ type candidate struct {
 	// Newest is the arrival that would be sent. Out says why it is not: where
 	// groups keep their order, those that do not go stand in line too.
 	Newest, Out string
+	// In is where in its group it stands.
+	In string
 	// Kind is what a canary's samples are spread over.
 	Kind kind
 }
@@ -417,9 +422,7 @@ func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgeme
 		Deadline: ctl.Deadline, FirstSeen: ctl.FirstSeen, Kind: kind{ctl.Tenant, ctl.TaskType, ctl.Signature},
 		Newest: ctl.Newest,
 	}
-	if m.at(j.Arrival); j.First.Key != "" {
-		m.at(j.First)
-	}
+	m.at(j.first())
 	x := c.planned(s, t, ctl, j, r, notes, &m.Planned)
 	if c.leads(ctl, dlqbridge.ActionRetry) != t.urn {
 		s.aside.add(ctl.ID)
@@ -453,7 +456,7 @@ func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgeme
 
 // at says where the arrival stands that a record began with.
 func (m *candidate) at(a dlqbridge.Arrival) {
-	m.Place, m.SentAt, m.Sequence = a.Place, a.SentAt, a.System["SequenceNumber"]
+	m.Place, m.SentAt, m.Sequence, m.In = a.Place, a.SentAt, a.System["SequenceNumber"], place(a)
 }
 
 // alone says whether what is sent reaches the failed consumer and nobody else:

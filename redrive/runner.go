@@ -242,7 +242,8 @@ func (r *runner) pass(ctx context.Context, batch []queued, failed map[string]boo
 		return nil, seen, false
 	}
 	for _, x := range left {
-		failed[x.ID] = x.Reason != dlqbridge.ExcludeClosed // which needs no sending
+		// What needs no sending any more holds up nobody.
+		failed[x.ID] = x.Reason != dlqbridge.ExcludeClosed && x.Reason != dlqbridge.ExcludeOvertaken
 		r.exclude(x)
 	}
 	return items, seen, true

@@ -1,9 +1,9 @@
 package redrive
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/dlqbridge/dlqbridge"
 )
@@ -28,60 +28,92 @@ type Tally struct {
 // changes nothing and needs no lease, so it is true of a job whose process died.
 func (c *Controller) Tally(ctx context.Context, job string, limit int) (Tally, error) {
 	t := Tally{Outcomes: map[dlqbridge.SendOutcome]int{}}
-	for chunk, err := range chunks(c.o.Jobs.Members(ctx, job, 0), readChunk) {
-		if err != nil {
-			return t, fmt.Errorf("members of job %s: %w", job, err)
-		}
-		if chunk = chunk[:min(len(chunk), limit-t.Counted)]; len(chunk) == 0 {
-			break
-		}
-		if err := c.tally(ctx, job, idsOf(chunk), &t); err != nil {
-			return t, err
-		}
-	}
-	return t, nil
+	err := c.became(ctx, job, limit, func(f fate) {
+		t.Counted++
+		t.add(f.outcome)
+	})
+	return t, err
 }
 
-func (c *Controller) tally(ctx context.Context, job string, ids []string, t *Tally) error {
+// fate is what became of one member of a job.
+type fate struct {
+	position  int
+	signature string
+	outcome   dlqbridge.SendOutcome
+	// took is how long the outcome took from the claim on; 0 is unknown.
+	took time.Duration
+}
+
+// became tells what became of a job's first members, in no order within a chunk.
+func (c *Controller) became(ctx context.Context, job string, limit int, tell func(fate)) error {
+	first := 0
+	for chunk, err := range chunks(c.o.Jobs.Members(ctx, job, 0), readChunk) {
+		if err != nil {
+			return fmt.Errorf("members of job %s: %w", job, err)
+		}
+		if chunk = chunk[:min(len(chunk), limit-first)]; len(chunk) == 0 {
+			break
+		}
+		fates, err := c.fates(ctx, job, idsOf(chunk))
+		if err != nil {
+			return err
+		}
+		for i, m := range chunk {
+			f := fates[m.ID]
+			f.position = first + i
+			tell(f)
+		}
+		first += len(chunk)
+	}
+	return nil
+}
+
+func (c *Controller) fates(ctx context.Context, job string, ids []string) (map[string]fate, error) {
+	out := make(map[string]fate, len(ids))
 	controls, err := c.read(ctx, ids)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Most records tell by themselves; only of those that went on since, or were
 	// sent by other jobs, is the history read.
 	open := map[string]int{}
 	var later []dlqbridge.Control
 	for _, ctl := range controls {
+		f := fate{signature: ctl.Signature}
 		switch {
 		case ctl.Claim != nil && (ctl.Claim.Job == job || ctl.Move.Job == job):
 			open[ctl.ID] = ctl.Claim.N
 		case ctl.Move.Job == job:
-			t.add(ending(ctl.Move))
+			if f.outcome = ending(ctl.Move); f.outcome != "" && !ctl.LastSend.IsZero() {
+				f.took = ctl.Move.At.Sub(ctl.LastSend)
+			}
 		case ctl.Redrives > 0 || ctl.Claim != nil:
 			later = append(later, ctl)
 		}
+		out[ctl.ID] = f
 	}
 	cases, err := c.counted(ctx, later)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, ctl := range later {
-		n, outcome := sentBy(job, cases[ctl.ID].History)
+		n, outcome, took := sentBy(job, cases[ctl.ID].History)
 		if outcome == "" && n > 0 && ctl.Claim != nil && ctl.Claim.N == n {
 			open[ctl.ID] = n
 			continue
 		}
-		t.add(outcome)
+		out[ctl.ID] = fate{signature: ctl.Signature, outcome: outcome, took: took}
 	}
 	notes, err := c.sends(ctx, open)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for id := range open {
-		t.add(notes[id].Outcome) // none: it is on its way out, or its job died before it was
+		f := out[id]
+		f.outcome = notes[id].Outcome // none: it is on its way out, or its job died before it was
+		out[id] = f
 	}
-	t.Counted += len(ids)
-	return nil
+	return out, nil
 }
 
 func (t *Tally) add(o dlqbridge.SendOutcome) {
@@ -118,21 +150,25 @@ func ending(m dlqbridge.Move) dlqbridge.SendOutcome {
 	return ""
 }
 
-// sentBy finds the last redrive number that a job sent a record under, and how
-// it ended; the number is 0 where the job never claimed it or gave it back.
-func sentBy(job string, history []dlqbridge.Move) (n int, outcome dlqbridge.SendOutcome) {
+// sentBy finds the last redrive number that a job sent a record under, how it
+// ended, and how long that took; the number is 0 where the job never claimed it
+// or gave it back.
+func sentBy(job string, history []dlqbridge.Move) (n int, outcome dlqbridge.SendOutcome, took time.Duration) {
+	var since time.Time
 	for _, m := range history {
 		switch {
 		case m.Job == job && m.N > 0 && m.To == dlqbridge.StatusRedriving && (m.Verb == dlqbridge.VerbClaim || m.Verb == dlqbridge.VerbSettleSend):
-			n, outcome = m.N, ""
+			n, outcome, took, since = m.N, "", 0, m.At
 		case n == 0 || m.N != n:
 		case m.Verb == dlqbridge.VerbRelease, m.Verb == dlqbridge.VerbSettleSend && m.To == dlqbridge.StatusAuthorized:
 			n, outcome = 0, ending(m)
 		default: // what nobody saw an outcome of may come back later
-			outcome = cmp.Or(ending(m), outcome)
+			if o := ending(m); o != "" {
+				outcome, took = o, m.At.Sub(since)
+			}
 		}
 	}
-	return n, outcome
+	return n, outcome, took
 }
 
 // counted reads histories, tried again where that may help.

@@ -33,6 +33,7 @@ type world struct {
 	members  map[string][]dlqbridge.Member
 	holds    []dlqbridge.Hold
 	approved []dlqbridge.Approval
+	done     map[dlqbridge.GroupKey]dlqbridge.GroupDone
 	queues   map[string]*queue
 	routes   map[string]redrive.Route
 	// knows is what the stores say of a record, beyond "nothing happened".
@@ -565,6 +566,35 @@ func (p *process) ListApprovals(_ context.Context, plan string) (out []dlqbridge
 	return out, err
 }
 
+func (p *process) NoteDone(_ context.Context, d dlqbridge.GroupDone) error {
+	return p.call("done", func() error {
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		if p.w.done == nil {
+			p.w.done = map[dlqbridge.GroupKey]dlqbridge.GroupDone{}
+		}
+		if p.w.done[d.GroupKey].Order < d.Order {
+			p.w.done[d.GroupKey] = d
+		}
+		return nil
+	})
+}
+
+func (p *process) GroupsDone(_ context.Context, groups []dlqbridge.GroupKey) (map[dlqbridge.GroupKey]dlqbridge.GroupDone, error) {
+	out := map[dlqbridge.GroupKey]dlqbridge.GroupDone{}
+	err := p.call("groups", func() error {
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		for _, g := range groups {
+			if d, ok := p.w.done[g]; ok {
+				out[g] = d
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
 func (p *process) Look(_ context.Context, ids []string, job string) (v dlqbridge.View, err error) {
 	err = p.call("look", func() error {
 		v.Controls = p.w.read(ids)
@@ -797,7 +827,7 @@ func (w *world) start(t testing.TB, change func(*process, *redrive.Options)) (*p
 	t.Helper()
 	p := &process{w: w}
 	o := redrive.Options{
-		Index: p, Controls: p, Cases: p, Evidence: p, Leases: p, Jobs: p, Holds: p, Gate: p, Approvals: p, Payloads: p, Counted: p, Judge: p,
+		Index: p, Controls: p, Cases: p, Evidence: p, Leases: p, Jobs: p, Holds: p, Gate: p, Approvals: p, Groups: p, Payloads: p, Counted: p, Judge: p,
 		Destination: func(_ context.Context, _, urn string) (dlqbridge.Destination, error) {
 			q, ok := w.queues[urn]
 			if !ok {

@@ -138,6 +138,7 @@ var (
 	_ dlqbridge.Jobs           = (*Store)(nil)
 	_ dlqbridge.Holds          = (*Store)(nil)
 	_ dlqbridge.Approvals      = (*Store)(nil)
+	_ dlqbridge.Groups         = (*Store)(nil)
 	_ dlqbridge.Mutes          = (*Store)(nil)
 	_ dlqbridge.ContextReader  = (*Store)(nil)
 	_ dlqbridge.Gate           = (*Store)(nil)

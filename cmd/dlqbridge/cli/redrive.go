@@ -38,7 +38,7 @@ type selection struct {
 	cause, route, signature, tenant, taskType, fix, reason string
 	records                                                []string
 	max                                                    int
-	policy, skip                                           bool
+	policy, skip, overtaken                                bool
 	// plan is a file with a plan made before; only run takes one. forApproval is
 	// for plans alone.
 	plan        string
@@ -60,6 +60,7 @@ func (f *selection) add(cmd *cobra.Command) {
 	flags.StringVar(&f.reason, "reason", "", "why, for the history")
 	flags.BoolVar(&f.policy, "policy", false, "authorise only what policy may authorise alone (auto_authorize, after the back-off)")
 	flags.BoolVar(&f.skip, "skip-undeliverable", false, "where groups keep their order: one that cannot be sent holds up no later one of its group")
+	flags.BoolVar(&f.overtaken, "send-overtaken", false, "also send those of whose group a newer one has completed")
 	flags.StringVar(&f.rate, "rate", "", "messages per span of time, such as 20/s or 600/m")
 	flags.StringVar(&f.burst, "burst", "", "messages above the rate at most")
 	flags.StringVar(&f.inFlight, "max-in-flight", "", "messages that are out without a known outcome, at most; the job waits for outcomes. 0 is no bound")
@@ -87,7 +88,7 @@ func (f *selection) request(running bool) (redrive.Request, error) {
 	}
 	r := redrive.Request{
 		Route: f.route, Signature: f.signature, Tenant: f.tenant, TaskType: f.taskType, IDs: f.records, Max: f.max, Reason: f.reason, Policy: f.policy, ForApproval: f.forApproval,
-		SkipUndeliverable: f.skip,
+		SkipUndeliverable: f.skip, SendOvertaken: f.overtaken,
 	}
 	if f.cause == "" {
 		return r, usagef("a job sends records of one cause; known are "+join(dlqbridge.Causes()), "--cause is missing")
@@ -289,6 +290,8 @@ func nextStep(reason dlqbridge.ExcludeReason, id string, fixed bool) string {
 		return "its letters differ: dlqbridge records show " + id
 	case dlqbridge.ExcludeOrderBlocked:
 		return "send, finish or reject what stands before it, or let it be overtaken: --skip-undeliverable"
+	case dlqbridge.ExcludeOvertaken:
+		return "a newer one has replaced it: dlqbridge triage reject " + id + ", or send it all the same with --send-overtaken"
 	case dlqbridge.ExcludeTargetMissing, dlqbridge.ExcludeSourceMismatch, dlqbridge.ExcludeFanOut, dlqbridge.ExcludeMarkImpossible:
 		return "look at the route and its queues: dlqbridge check"
 	case dlqbridge.ExcludeTooLarge, dlqbridge.ExcludePayloadExpired, dlqbridge.ExcludeRefused:

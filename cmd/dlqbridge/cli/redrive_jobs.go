@@ -22,7 +22,14 @@ func (s *session) redriveStatus() *cobra.Command {
 		Short: "Show one job: how far it is, what came of it, why it paused, who did what",
 		Long: fmt.Sprintf(`Shows one job. What was sent and what came of it is counted from the records
 themselves, so it is true of a running job and of one whose process died. Of a
-job with more than %d records the first ones are counted, and it says so.`, redrive.MaxTally),
+job with more than %d records the first ones are counted, and it says so.
+
+It shows sent, completed, recurred and unconfirmed apart, for each canary step and
+each group of failures, with the share of success and the time until an outcome was
+seen. In the JSON these are outcomes, successRate, timeToOutcome (medianSeconds,
+p95Seconds, of), steps and signatures; estimatedEnd is when the rest will be sent,
+null where nobody can say. --follow reads the job each second and counts again now
+and then, the seldomer the longer it takes.`, redrive.MaxTally),
 		Example: `  dlqbridge redrive status j_… --follow     # until it ends or pauses
   dlqbridge redrive status j_… --history    # who started, paused and continued it`,
 		Args: cobra.ExactArgs(1),
@@ -50,16 +57,31 @@ job with more than %d records the first ones are counted, and it says so.`, redr
 // enough for eyes.
 const followEvery = time.Second
 
+// countEvery is how often the outcomes of a followed job are counted at most.
+const countEvery = 5 * time.Second
+
 // follow reads a job until it no longer runs.
 func (s *session) follow(ctx context.Context, b *wire.Bridge, j dlqbridge.Job) (dlqbridge.Job, error) {
 	m := s.meter()
 	defer m.clear()
+	c := b.Controller()
+	outcomes, count := "", s.p.Now()
 	for j.State == dlqbridge.JobRunning {
 		doing := ""
 		if j.Doing != "" {
 			doing = ", " + j.Doing
 		}
-		m.show("%s %s %d of %d sent, %d excluded, %d in doubt, %.1f/s%s", j.ID, bar(j), j.Sent, j.Selected, j.Excluded, j.InDoubt, perSecond(j, s.p.Now()), doing)
+		if began := s.p.Now(); s.p.StderrTerminal && !began.Before(count) {
+			// Counting again takes a twentieth of the time at most.
+			if t, err := c.Tally(ctx, j.ID, redrive.MaxTally); err == nil {
+				outcomes = ", " + outcomeWords(t.Outcomes)
+			}
+			count = s.p.Now().Add(max(countEvery, 20*s.p.Now().Sub(began)))
+		}
+		if end := estimatedEnd(j, s.p.Now()); !end.IsZero() {
+			doing += ", " + end.Sub(s.p.Now()).Round(time.Second).String() + " to send"
+		}
+		m.show("%s %s %d of %d sent, %d excluded, %d in doubt, %.1f/s%s%s", j.ID, bar(j), j.Sent, j.Selected, j.Excluded, j.InDoubt, perSecond(j, s.p.Now()), strings.TrimSuffix(outcomes, ", "), doing)
 		t := time.NewTimer(followEvery)
 		select {
 		case <-t.C:
@@ -133,8 +155,15 @@ type jobDoc struct {
 	Step     int                           `json:"step"`
 	Doing    *string                       `json:"doing"`
 	// ApprovedBy is the second person's name, Plan the hash that they approved.
-	ApprovedBy *string    `json:"approvedBy"`
-	Plan       *string    `json:"plan"`
+	ApprovedBy *string `json:"approvedBy"`
+	Plan       *string `json:"plan"`
+	// EstimatedEnd is when the rest will have been sent, at the rate so far; null
+	// where the job does not run or waits for outcomes.
+	EstimatedEnd *string `json:"estimatedEnd"`
+	standingDoc
+	// Steps and Signatures are the job's parts, of the counted members; absent in lists.
+	Steps      []partDoc  `json:"steps,omitempty"`
+	Signatures []partDoc  `json:"signatures,omitempty"`
 	Trail      []eventDoc `json:"trail"`
 }
 
@@ -173,6 +202,11 @@ func counted(ctx context.Context, c *redrive.Controller, j dlqbridge.Job, limit 
 	if err != nil {
 		return jobDoc{}, fmt.Errorf("count what came of job %s: %w", j.ID, err)
 	}
+	return tallied(j, t), nil
+}
+
+// tallied is a job with the count of its records.
+func tallied(j dlqbridge.Job, t redrive.Tally) jobDoc {
 	// What closed long ago is gone, and what is beyond the limit was not looked at.
 	j.Sent = max(j.Sent, t.Sent)
 	if t.Counted >= j.Selected || t.InDoubt > j.InDoubt {
@@ -180,7 +214,7 @@ func counted(ctx context.Context, c *redrive.Controller, j dlqbridge.Job, limit 
 	}
 	d := jobDocument(j)
 	d.Outcomes, d.Counted = t.Outcomes, &t.Counted
-	return d, nil
+	return d
 }
 
 // outcomeWords are outcomes for a person; empty where there are none.
@@ -220,11 +254,14 @@ func orEmpty(steps []int) []int {
 }
 
 func (s *session) showJob(ctx context.Context, c *redrive.Controller, j dlqbridge.Job, history bool) error {
-	d, err := counted(ctx, c, j, redrive.MaxTally)
+	stands, err := c.Standing(ctx, j, redrive.MaxTally)
 	if err != nil {
-		return err
+		return fmt.Errorf("count what came of job %s: %w", j.ID, err)
 	}
+	d := tallied(j, stands.Tally)
 	j.Sent, j.InDoubt = d.Sent, d.InDoubt
+	d.standingDoc, d.Steps, d.Signatures = standing(stands.Part), partDocs(stands.Steps), partDocs(stands.Signatures)
+	d.EstimatedEnd = at(estimatedEnd(j, s.p.Now()))
 	return s.print(d, func(out *screen.Screen) {
 		out.Printf("%s  %s", screen.Styled{Style: screen.Bold, Text: d.ID}, string(d.State))
 		if d.Reason != nil {
@@ -244,6 +281,7 @@ func (s *session) showJob(ctx context.Context, c *redrive.Controller, j dlqbridg
 		if words := outcomeWords(d.Outcomes); words != "" {
 			out.Printf("  outcomes: %s\n", words)
 		}
+		printStanding(out, d)
 		if *d.Counted < d.Selected {
 			out.Printf("  counted are the first %d of %d records\n", *d.Counted, d.Selected)
 		}

@@ -50,7 +50,7 @@ func (f *selection) planned() (redrive.Request, error) {
 	var r redrive.Request
 	for flag, given := range map[string]bool{
 		"--cause": f.cause != "", "--route": f.route != "", "--signature": f.signature != "", "--tenant": f.tenant != "", "--task-type": f.taskType != "",
-		"--record": len(f.records) > 0, "--max": f.max != 0, "--fix": f.fix != "", "--policy": f.policy, "--skip-undeliverable": f.skip,
+		"--record": len(f.records) > 0, "--max": f.max != 0, "--fix": f.fix != "", "--policy": f.policy, "--skip-undeliverable": f.skip, "--send-overtaken": f.overtaken,
 		"--rate": f.rate != "", "--burst": f.burst != "", "--max-in-flight": f.inFlight != "", "--canary": f.canary != "",
 	} {
 		if given {
