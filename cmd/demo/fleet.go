@@ -17,9 +17,11 @@ const (
 	envQueue = "DLQBRIDGE_DEMO_QUEUE"
 	// Set, envSubscription is read instead of the queue.
 	envSubscription = "DLQBRIDGE_DEMO_SUBSCRIPTION"
-	envOutside      = "DLQBRIDGE_DEMO_OUTSIDE"
-	envCalm         = "DLQBRIDGE_DEMO_CALM"
-	envTurns        = "DLQBRIDGE_DEMO_TURNS"
+	// Where a worker dead-letters a message itself.
+	envDead    = "DLQBRIDGE_DEMO_DEAD"
+	envOutside = "DLQBRIDGE_DEMO_OUTSIDE"
+	envCalm    = "DLQBRIDGE_DEMO_CALM"
+	envTurns   = "DLQBRIDGE_DEMO_TURNS"
 )
 
 // fleet keeps worker processes running and starts another where one has died,

@@ -35,6 +35,7 @@ type entry struct {
 	// What is "charge" or "mail": both change the world.
 	What    string `json:"what"`
 	Receipt string `json:"receipt"`
+	Key     string `json:"-"`
 }
 
 func newOutside() *outside {
@@ -72,8 +73,9 @@ func (o *outside) repeated() int {
 	return n
 }
 
-// ServeHTTP is the world's door: POST /charge, /mail, /lookup, /model with
-// {"task","tenant","customer"}.
+// ServeHTTP is the world's door: POST /charge, /mail, /mailed, /lookup, /model
+// with {"task","tenant","customer"}. The mailer can be asked what it has sent;
+// the card processor cannot.
 func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var in call
 	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&in); err != nil {
@@ -98,8 +100,19 @@ func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		receipt := fmt.Sprintf("%s_%04d", what, len(o.book)+1)
-		o.book = append(o.book, entry{Task: in.Task, What: what, Receipt: receipt})
+		o.book = append(o.book, entry{Task: in.Task, What: what, Receipt: receipt, Key: in.Key})
+		if what == "mail" && in.Trouble == troubleLostAnswer {
+			panic(http.ErrAbortHandler) // the mail is out, and the line is cut
+		}
 		_ = json.NewEncoder(w).Encode(answer{Receipt: receipt})
+	case "/mailed": // by the key that a mail was sent under
+		for _, e := range o.book {
+			if e.What == "mail" && e.Key == in.Key {
+				_ = json.NewEncoder(w).Encode(answer{Receipt: e.Receipt})
+				return
+			}
+		}
+		refuse(http.StatusNotFound, "NOT_MAILED", "no mail was sent under this key")
 	case "/lookup":
 		if !o.catalogue[in.Customer] {
 			refuse(http.StatusUnprocessableEntity, "UNKNOWN_CUSTOMER", "customer is not in the directory")

@@ -16,13 +16,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dlqbridge/dlqbridge/adapters/gcppubsub"
-	"github.com/dlqbridge/dlqbridge/adapters/ledger"
 	"github.com/dlqbridge/dlqbridge/localstack"
 )
 
 const (
 	notesTopic        = "projects/" + localstack.Project + "/topics/notes"
 	notesSubscription = "projects/" + localstack.Project + "/subscriptions/notes"
+	deadTopic         = "projects/" + localstack.Project + "/topics/notes-dead"
 	// The demo counts the dead letters from a second subscription of the
 	// dead-letter topic: Pub/Sub has no counters to ask.
 	countSubscription = "projects/" + localstack.Project + "/subscriptions/notes-dead-count"
@@ -66,8 +66,7 @@ func (n *notes) publish(ctx context.Context, orders []order) error {
 		if err != nil {
 			return err
 		}
-		facts := ledger.Facts{TaskID: o.id, Type: "invoice", Tenant: o.job.Customer, IdempotencyKey: "invoice-" + o.id}
-		in.Messages = append(in.Messages, &pubsubpb.PubsubMessage{Data: body, Attributes: facts.Attributes()})
+		in.Messages = append(in.Messages, &pubsubpb.PubsubMessage{Data: body, Attributes: o.facts().Attributes()})
 	}
 	if _, err := n.topics.Publish(ctx, in); err != nil {
 		return fmt.Errorf("publish tasks: %w", err)

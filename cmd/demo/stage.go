@@ -120,8 +120,8 @@ func newStage(ctx context.Context, t *teller) (*stage, error) {
 		s.close()
 		return nil, err
 	}
-	s.fleet = &fleet{size: workers, env: append(s.environment(), envQueue+"="+s.url("invoices"), envOutside+"="+outsideAddress)}
-	s.notesFleet = &fleet{size: noteWorkers, env: append(s.environment(), envSubscription+"="+notesSubscription, envOutside+"="+outsideAddress)}
+	s.fleet = &fleet{size: workers, env: append(s.environment(), envQueue+"="+s.url("invoices"), envDead+"="+s.url("invoices-dlq"), envOutside+"="+outsideAddress)}
+	s.notesFleet = &fleet{size: noteWorkers, env: append(s.environment(), envSubscription+"="+notesSubscription, envDead+"="+deadTopic, envOutside+"="+outsideAddress)}
 	return s, nil
 }
 
@@ -242,7 +242,7 @@ func (s *stage) send(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			facts, err := ledger.Facts{TaskID: o.id, Type: "invoice", Tenant: o.job.Customer, IdempotencyKey: "invoice-" + o.id}.Context()
+			facts, err := o.facts().Context()
 			if err != nil {
 				return err
 			}

@@ -47,7 +47,8 @@ func (s *stage) badDay(ctx context.Context) error {
 	if err := s.send(ctx); err != nil {
 		return err
 	}
-	s.say("%d worker processes run them, with the kit that keeps a ledger of intents and receipts. SQS gives each task three deliveries, Pub/Sub five.", workers+noteWorkers)
+	s.say("%d worker processes run them, with the kit that keeps a ledger of intents and receipts. SQS gives each task three deliveries, Pub/Sub five;", workers+noteWorkers)
+	s.say("what no further delivery can help the workers dead-letter themselves, with what only they know.")
 	tasks := make([]string, len(second))
 	for i, o := range second {
 		tasks[i] = o.id

@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"time"
+
+	"github.com/dlqbridge/dlqbridge/adapters/ledger"
 )
 
 // trouble is what happens to a task on its way.
@@ -21,6 +24,7 @@ const (
 	troubleCrashCall   trouble = "crash-call"   // it dies before the charge, after the intent is kept
 	troubleCrashKept   trouble = "crash-kept"   // it dies after the receipt is kept
 	troubleLong        trouble = "long"         // a long task with checkpoints meets the outage
+	troubleLostAnswer  trouble = "lost-answer"  // the mailer's answer is lost; the mail is out
 	troubleMixUp       trouble = "mix-up"       // the agent saw two customers' data together
 )
 
@@ -37,6 +41,13 @@ type order struct {
 	job job
 	// broker is where it is sent.
 	broker broker
+}
+
+// facts is what the producer says about the task when it sends it.
+func (o order) facts() ledger.Facts {
+	return ledger.Task{
+		ID: o.id, Type: "invoice", Tenant: o.job.Customer, IdempotencyKey: "invoice-" + o.id, ValidUntil: time.Now().Add(7 * 24 * time.Hour),
+	}.Facts()
 }
 
 // broker is where a team sends its tasks.
@@ -66,6 +77,7 @@ var kinds = []struct {
 	{troubleCrashCall, 1, 0, "lose their worker between the intent and the charge"},
 	{troubleCrashKept, 3, 1, "lose their worker after the receipt is kept"},
 	{troubleLong, 3, 1, "are long, keep checkpoints, and meet the outage"},
+	{troubleLostAnswer, 2, 1, "lose the mailer's answer, look their mail up, and are done"},
 	{troubleMixUp, 2, 1, "mix up the data of two customers"},
 }
 

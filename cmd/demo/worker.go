@@ -44,6 +44,8 @@ type delivery struct {
 	mark  string // the redrive's, empty on a first life
 	body  []byte
 	first bool
+	// bury puts the message into the dead-letter place as it came, with the facts.
+	bury func(context.Context, ledger.Facts) error
 	// receipt is what the broker wants back.
 	receipt string
 }
@@ -59,9 +61,9 @@ func newWorker(ctx context.Context, cfg aws.Config) (*worker, error) {
 	}
 	w := &worker{outside: os.Getenv(envOutside), kit: kit}
 	if subscription := os.Getenv(envSubscription); subscription != "" {
-		w.inbox, err = newSubscription(ctx, subscription)
+		w.inbox, err = newSubscription(ctx, subscription, os.Getenv(envDead))
 	} else {
-		w.inbox = &queue{os.Getenv(envQueue), sqs.NewFromConfig(cfg)}
+		w.inbox = &queue{os.Getenv(envQueue), os.Getenv(envDead), sqs.NewFromConfig(cfg)}
 	}
 	return w, err
 }
@@ -87,8 +89,9 @@ func (w *worker) run(ctx context.Context) error {
 	return nil
 }
 
-// handle runs one delivery. It acknowledges only what is done; a failed one is
-// given back, and the broker counts it until it is dead.
+// handle runs one delivery. It acknowledges only what is done, or is in the
+// dead-letter place by the worker's own hand; a failed one is given back, and
+// the broker counts it until it is dead.
 func (w *worker) handle(ctx context.Context, d *delivery) error {
 	done, err := w.attempt(ctx, d)
 	if err != nil {
@@ -116,9 +119,21 @@ func (w *worker) attempt(ctx context.Context, d *delivery) (done bool, err error
 	}
 	defer run.Close(ctx)
 	if err := w.work(ctx, run, t.ID, j, d.first); err != nil {
-		return false, run.Fail(ctx, ledger.FailureOf(err))
+		failure := ledger.FailureOf(err)
+		if hopeless(failure) {
+			// A further delivery would only fail again. Nil: the dead-letter place has it.
+			err := run.DeadLetter(ctx, failure, d.bury)
+			return err == nil, err
+		}
+		return false, run.Fail(ctx, failure)
 	}
 	return true, run.Complete(ctx)
+}
+
+// hopeless: the cause must be mended before the same work can succeed.
+func hopeless(f ledger.LastError) bool {
+	cause := dlqbridge.Cause(f.Class)
+	return cause.Valid() && !dlqbridge.DefaultCausePolicy(cause).Retryable
 }
 
 // work is the agent: look the customer up, let the model write, charge the
@@ -129,6 +144,14 @@ func (w *worker) work(ctx context.Context, run *ledger.Run, task string, j job, 
 	}
 	if j.Trouble == troubleFlaky && first {
 		return ledger.WithCause(errors.New("connection reset by peer"), dlqbridge.CauseTimeout, "ECONNRESET")
+	}
+	err := run.Plan(
+		ctx,
+		ledger.PlannedStep{ID: "0004#charge", Tool: "card-processor"},
+		ledger.PlannedStep{ID: "0005#mail", Tool: "mailer"},
+	)
+	if err != nil {
+		return err
 	}
 	c := call{Task: task, Customer: j.Customer, Trouble: j.Trouble}
 	if err := w.step(ctx, run, "0001#lookup", "directory", "/lookup", ledger.EffectFree, c); err != nil {
@@ -147,6 +170,9 @@ func (w *worker) work(ctx context.Context, run *ledger.Run, task string, j job, 
 		}
 	}
 	if err := w.step(ctx, run, "0003#write", "model", "/model", ledger.EffectFree, c); err != nil {
+		return err
+	}
+	if err := run.AddCost("0.0125"); err != nil { // what the model took
 		return err
 	}
 	if j.Trouble == troubleTurns && w.turnLimit() {
@@ -170,6 +196,9 @@ func (w *worker) work(ctx context.Context, run *ledger.Run, task string, j job, 
 // step is one tool call through the kit.
 func (w *worker) step(ctx context.Context, run *ledger.Run, id, tool, path string, class ledger.EffectClass, c call) error {
 	spec := ledger.StepSpec{ID: id, Tool: tool, Dependency: tool, Class: class, Input: map[string]string{"customer": c.Customer}}
+	if path == "/mail" {
+		spec.Reconcile, spec.Settled = w.mailed, time.Second
+	}
 	_, err := run.Step(ctx, spec, func(ctx context.Context, k ledger.Call) (ledger.Result, error) {
 		c.Key = k.IdempotencyKey
 		if c.Trouble == troubleCrashCall && path == "/charge" && !w.calm() {
@@ -189,6 +218,18 @@ func (w *worker) step(ctx context.Context, run *ledger.Run, id, tool, path strin
 		return ledger.Result{Receipt: cmp.Or(a.Receipt, "read")}, nil
 	})
 	return err
+}
+
+// mailed looks in the mailer's book, which has every mail at once.
+func (w *worker) mailed(ctx context.Context, k ledger.Call) (ledger.Answer, error) {
+	a, err := ask(ctx, w.outside, "/mailed", call{Key: k.IdempotencyKey})
+	if r, ok := errors.AsType[*refusal](err); ok && r.status == 404 {
+		return ledger.NotDone(), nil
+	}
+	if err != nil {
+		return ledger.Answer{}, err
+	}
+	return ledger.Done(a.Receipt), nil
 }
 
 // explain says what the worker knows about a refusal: the outside answered, so
