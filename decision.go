@@ -99,7 +99,7 @@ func Decide(in DecisionInput) Decision {
 		return Decision{ActionResume, arrival, WhyCheckpoint}
 	case in.Effect.State == EffectConfirmed && !in.RepeatSafe:
 		return Decision{ActionHumanReview, StatusUnderInvestigation, WhyCoveredEffect}
-	case in.Policy.Retryable && in.Redrives < in.Policy.RedriveBudget:
+	case in.Policy.Retryable && in.Redrives < in.Policy.RedriveBudget && !in.Patched: // another payload is no retry
 		return Decision{ActionRetry, arrival, WhyRetryable}
 	case in.Fixed || in.Policy.Fixable:
 		if uncovered != EffectNone && (!in.RepeatSafe || in.Patched) {

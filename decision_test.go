@@ -21,7 +21,7 @@ func decideByRules(in DecisionInput) Action {
 		{in.Expired, ActionReject},
 		{in.Resumable && in.Effect.Uncovered == EffectNone, ActionResume},
 		{in.Effect.State == EffectConfirmed && unsafe, ActionHumanReview},
-		{in.Policy.Retryable && in.Redrives < in.Policy.RedriveBudget, ActionRetry},
+		{in.Policy.Retryable && in.Redrives < in.Policy.RedriveBudget && !in.Patched, ActionRetry},
 		{(in.Fixed || in.Policy.Fixable) && in.Effect.Uncovered != EffectNone && (unsafe || in.Patched), ActionHumanReview},
 		{in.Fixed || in.Policy.Fixable, ActionRepair},
 		{in.Policy.Cause == CauseUnclassified, ActionHumanReview},

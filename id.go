@@ -64,6 +64,13 @@ func ArrivalKey(l Letter) string {
 	return hex.EncodeToString(digest(l.Place, l.MessageID, FormatTime(l.SentAt))[:12])
 }
 
+// RepairedName names a payload that a repair made. It follows from the content,
+// so that the same repair written again writes the same, and two different ones
+// never write over each other.
+func RepairedName(record string, p Payload) string {
+	return "v_" + hex.EncodeToString(digest("repaired", record, string(p.Encode()))[:12])
+}
+
 // Fingerprint is a short stable name (16 hex characters) for a list of fields.
 func Fingerprint(fields ...string) string {
 	return hex.EncodeToString(digest(fields...)[:8])

@@ -22,9 +22,11 @@ func (Context) item()       {}
 func (Note) item()          {}
 func (Send) item()          {}
 
-// StoredPayload is the payload of one arrival, kept apart from the record.
+// StoredPayload is the payload of one arrival, or one that a repair made, kept
+// apart from the record.
 type StoredPayload struct {
-	// Arrival is the key of the arrival it came with.
+	// Arrival is the key of the arrival it came with, or the name of a repaired
+	// version (see RepairedName).
 	Arrival string
 	Payload Payload
 }
@@ -76,7 +78,8 @@ type Step struct{ From, To Control }
 type CaseReader interface {
 	// Case returns everything but the payloads; ErrNotFound if there is no such record.
 	Case(ctx context.Context, id string) (Case, error)
-	// Payload returns the payload of an arrival; ErrNotFound if it is gone.
+	// Payload returns the payload of an arrival, or a repaired version by its
+	// name; ErrNotFound if it is gone.
 	Payload(ctx context.Context, id, arrival string) (Payload, error)
 	// Sends returns the send of number n of each record in ns; absent if there is none.
 	Sends(ctx context.Context, ns map[string]int) (map[string]Send, error)
@@ -99,8 +102,8 @@ type ContextReader interface {
 
 // PayloadReader reads the payloads of many records with few calls.
 type PayloadReader interface {
-	// Payloads returns the payload of the named arrival of each record
-	// (record id to arrival key); absent if it is gone.
+	// Payloads returns the payload of the named arrival, or repaired version, of
+	// each record (record id to name); absent if it is gone.
 	Payloads(ctx context.Context, arrivals map[string]string) (map[string]Payload, error)
 }
 

@@ -1,6 +1,7 @@
 package dlqbridge
 
 import (
+	"cmp"
 	"time"
 )
 
@@ -32,10 +33,13 @@ type Control struct {
 	Action         Action `json:"ac"`
 	Why            Why    `json:"why"`
 	PayloadVersion int    `json:"pv"`
+	// Payload names the payload that a repair put in force; empty is the newest
+	// arrival's own. Only a repair changes it.
+	Payload string `json:"pl,omitempty"`
 	// Context names the context that the decision stands on.
 	Context string `json:"ctx,omitempty"`
 	// Arrivals counts the letters stored; Newest is the key of the newest one,
-	// whose payload is what would be sent.
+	// whose payload is what would be sent unless a repair says otherwise.
 	Arrivals int    `json:"arr"`
 	Newest   string `json:"new"`
 	// Conflict: arrivals differ where they must not. Late: a letter arrived
@@ -92,6 +96,9 @@ func (c Control) FailedSoSince() time.Time {
 	}
 	return c.Signed.Since
 }
+
+// PayloadName names the payload that would be sent.
+func (c Control) PayloadName() string { return cmp.Or(c.Payload, c.Newest) }
 
 // Authorization says who allowed a send and what it is bound to. It lapses
 // when what it is bound to changes.
@@ -302,6 +309,70 @@ type Note struct {
 	Approval bool `json:"approval,omitempty"`
 	// Second is another person's approval of the plan that the send belongs to.
 	Second *Approval `json:"second,omitempty"`
+	// Repair is the payload version that the move puts in force.
+	Repair *Repair `json:"repair,omitempty"`
+}
+
+// Repair is one payload version that a person made: from another one by a
+// patch, or by taking a letter or an earlier version as it is. It says nothing
+// of what stands in the payload: that is for those who may read payloads.
+type Repair struct {
+	// Version counts from 2; version 1 is the letter as it arrived.
+	Version int `json:"version"`
+	// Payload names the payload, SHA256 is Payload.Hash of it.
+	Payload string `json:"payload"`
+	SHA256  string `json:"sha256"`
+	Bytes   int    `json:"bytes"`
+	// Was names what was in force before, Base what it was made from.
+	Was        string `json:"was"`
+	Base       string `json:"base"`
+	BaseSHA256 string `json:"baseSha256"`
+	// Chosen: the person named what it is made from, and so said which of several
+	// differing letters is right.
+	Chosen bool `json:"chosen,omitempty"`
+	// Form and PatchSHA256 are those of the patch; empty if it was taken as it is.
+	Form        PatchForm `json:"form,omitempty"`
+	PatchSHA256 string    `json:"patchSha256,omitempty"`
+}
+
+// PatchForm is the kind of a patch.
+type PatchForm string
+
+// The kinds: RFC 6902 and RFC 7386.
+const (
+	PatchJSON  PatchForm = "json_patch"
+	PatchMerge PatchForm = "merge_patch"
+)
+
+// PayloadVersion is one payload that was in force on a record.
+type PayloadVersion struct {
+	Version int
+	// Payload names it.
+	Payload string
+	// Repair is what made it, nil for version 1; Move is that repair's entry.
+	Repair *Repair
+	Move   Move
+}
+
+// PayloadVersions lists the versions that history names, the oldest first.
+// Without a repair there is version 1 only: the newest letter as it arrived.
+func (c Case) PayloadVersions() []PayloadVersion {
+	out := []PayloadVersion{{Version: 1, Payload: c.Control.Newest}}
+	for _, m := range c.History {
+		if m.Verb != VerbRepair || m.Note == "" {
+			continue
+		}
+		for _, n := range c.Notes {
+			if n.Name != m.Note || n.Repair == nil {
+				continue
+			}
+			if len(out) == 1 {
+				out[0].Payload = n.Repair.Was
+			}
+			out = append(out, PayloadVersion{Version: n.Repair.Version, Payload: n.Repair.Payload, Repair: n.Repair, Move: m})
+		}
+	}
+	return out
 }
 
 // Bounds of what people write, in bytes.

@@ -68,6 +68,7 @@ const (
 	VerbOpenIncident     Verb = "open-incident"
 	VerbCloseIncident    Verb = "close-incident"
 	VerbSnooze           Verb = "snooze"
+	VerbRepair           Verb = "repair"
 	VerbReopen           Verb = "reopen"
 
 	// VerbReceive makes a record, or adds an arrival to an open one.
@@ -138,6 +139,7 @@ var moveRules = []MoveRule{
 	{Verb: VerbCancelExpired, From: waiting, To: []Status{StatusCancelledExpired}, Person: true, Does: "closes: the work lost its sense (past valid_until)"},
 	{Verb: VerbOpenIncident, From: without(waiting, StatusIncidentOpen), To: []Status{StatusIncidentOpen}, Person: true, Does: "opens an incident; nothing is sent meanwhile"},
 	{Verb: VerbCloseIncident, From: []Status{StatusIncidentOpen}, To: []Status{StatusUnderInvestigation}, Person: true, Evidence: true, Does: "closes the incident; the record is looked at again"},
+	{Verb: VerbRepair, From: waiting, To: decided, Person: true, Does: "makes a new payload version and decides anew; an authorisation lapses"},
 	{Verb: VerbSnooze, From: waiting, Stays: true, Person: true, Does: "moves the triage deadline (--until)"},
 	{Verb: VerbReopen, From: []Status{StatusRejected, StatusCancelledExpired, StatusCompletedManually}, To: []Status{StatusUnderInvestigation, StatusCompletedManually}, Person: true, Does: "opens a closed record again (a manual completion: with a second person)"},
 

@@ -186,6 +186,8 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 		return []string{"Its outcome, which `dlqbridge serve` or `dlqbridge redrive observe` settles; a person decides nothing until then."}
 	}
 	var out []string
+	known := Subject{Case: c}.facts()
+	patched := known.patched()
 	switch k.Why { //nolint:exhaustive // the default is for all others
 	case dlqbridge.WhyEffectUnknown:
 		switch {
@@ -194,10 +196,10 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 		case len(x.Unavailable) > 0:
 			out = append(out, "An answer of "+names(x.Unavailable)+" (triage investigate).")
 		}
-		none := then(k, x, func(in *dlqbridge.DecisionInput) {
+		none := then(k, patched, x, func(in *dlqbridge.DecisionInput) {
 			in.Effect = dlqbridge.Folded{State: dlqbridge.EffectNone, Uncovered: dlqbridge.EffectNone}
 		})
-		happened := then(k, x, func(in *dlqbridge.DecisionInput) {
+		happened := then(k, patched, x, func(in *dlqbridge.DecisionInput) {
 			in.Effect = dlqbridge.Folded{State: dlqbridge.EffectConfirmed, Uncovered: dlqbridge.EffectConfirmed}
 		})
 		if open := openSteps(x.Findings); len(open) > 0 {
@@ -224,7 +226,7 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 	case WhyIncident:
 		out = append(out, "The incident closed (triage close-incident).")
 	case dlqbridge.WhyConflict:
-		out = append(out, "The letters agreeing: reject the record, or do the work by hand.")
+		out = append(out, "A person saying which payload is right (triage repair --arrival KEY, or --version N); where letters differ in task type or idempotency key: reject the record, or do the work by hand.")
 	case WhyLate, dlqbridge.WhyLinked, WhyBare, WhyCompensation:
 		out = append(out, "Somebody looking at it (triage investigate).")
 	case dlqbridge.WhyFixable, dlqbridge.WhyUnrepeatable, dlqbridge.WhyCheckpoint:
@@ -232,7 +234,7 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 		case k.Status == dlqbridge.StatusAuthorized:
 			out = append(out, onlySend)
 		case k.Fix == "":
-			out = append(out, "A verifiable fix (triage fix --fix KIND:TEXT).")
+			out = append(out, "A verifiable fix (triage fix --fix KIND:TEXT), or a corrected payload (triage repair --patch FILE).")
 		default:
 			out = append(out, "Nothing is missing but somebody who authorises it (redrive run, or triage authorize).")
 		}
@@ -257,10 +259,10 @@ const onlySend = "Nothing is missing but a job that sends it (redrive run)."
 
 // then is what would be decided if something were different, by the decision's
 // own rules and the cause's usual policy.
-func then(k dlqbridge.Control, x dlqbridge.Context, change func(*dlqbridge.DecisionInput)) dlqbridge.Action {
+func then(k dlqbridge.Control, patched bool, x dlqbridge.Context, change func(*dlqbridge.DecisionInput)) dlqbridge.Action {
 	in := dlqbridge.DecisionInput{
 		Policy: dlqbridge.DefaultCausePolicy(k.Cause), Effect: x.Folded, RepeatSafe: k.RepeatSafe, Expired: past(k.ValidUntil, x.At),
-		Redrives: k.Redrives, Fixed: k.Fix != "", Patched: k.PayloadVersion > 1,
+		Redrives: k.Redrives, Fixed: k.Fix != "", Patched: patched,
 	}
 	if x.Failure.Retryable != nil && !*x.Failure.Retryable {
 		in.Policy.Retryable = false

@@ -113,7 +113,7 @@ func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgeme
 	repeatSafe := dlqbridge.RepeatSafe(dlqbridge.RepeatInput{
 		Effects: e.route.Effects, Begun: begun(findings), IdempotencyKey: k.task.IdempotencyKey,
 		Window: e.route.IdempotencyWindow, FirstAttempt: firstAttempt(f, k), Now: now,
-		Patched: f.control.PayloadVersion > 1,
+		Patched: f.patched(),
 	})
 	// A contract about keys does not allow two runs at once, and where the letter
 	// and a store name different keys nobody knows which one the tools honoured.
@@ -137,8 +137,9 @@ func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgeme
 	decision := dlqbridge.Decide(dlqbridge.DecisionInput{
 		Completed: k.completed != nil && !running, Policy: policy, Approved: len(f.approvers) > 1,
 		Effect: folded, RepeatSafe: repeatSafe, Expired: past(k.task.ValidUntil, now),
-		Resumable: e.route.Resume && usable(k.checkpoint, k.task), Redrives: f.control.Redrives,
-		Fixed: f.fix != nil, Patched: f.control.PayloadVersion > 1,
+		// A checkpoint belongs to the payload that it was made from.
+		Resumable: e.route.Resume && usable(k.checkpoint, k.task) && !f.patched(), Redrives: f.control.Redrives,
+		Fixed: f.fix != nil, Patched: f.patched(),
 	})
 	// What was made to undo something is sent again by nobody but a person.
 	policy.AutoAuthorize = policy.AutoAuthorize && !f.compensation

@@ -50,6 +50,9 @@ func (e *Enricher) reason(f *facts, k known, j Judgement) string {
 		if j.Fix != nil {
 			return fmt.Sprintf("%s, %s; the fix %s is on record.", failedWith(x.Failure), safety(x), j.Fix)
 		}
+		if f.patched() {
+			return fmt.Sprintf("%s, %s; its payload was changed (version %d), so it can be sent once a person says why that will work.", failedWith(x.Failure), safety(x), f.repair.Version)
+		}
 		if j.Policy.Retryable {
 			return fmt.Sprintf("%s again and again: its %d redrives are used up; somebody must fix the cause.", failedWith(x.Failure), f.control.Redrives)
 		}

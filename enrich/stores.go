@@ -27,14 +27,20 @@ func (e *Enricher) ask(ctx context.Context, now time.Time, subjects []Subject, a
 	for i := range all {
 		letter := all[i].newest()
 		t := letter.Task
+		payload := subjects[i].Payload
+		if (all[i].control.Claim == nil || all[i].fresh) && len(all[i].ran()) > 1 {
+			// Runs of other payloads stand under other keys, so no one key can
+			// say that none of them did anything.
+			payload = nil
+		}
 		// With the payload at hand some stores make their key from that.
-		if t.TaskID == "" && t.IdempotencyKey == "" && (subjects[i].Payload == nil || !keyed) {
+		if t.TaskID == "" && t.IdempotencyKey == "" && (payload == nil || !keyed) {
 			continue
 		}
 		asked = append(asked, i)
 		questions = append(questions, dlqbridge.Question{
 			Route: e.route.Name, TaskID: t.TaskID, RunID: t.RunID, IdempotencyKey: t.IdempotencyKey, Tenant: t.Tenant,
-			MessageID: letter.MessageID, Payload: subjects[i].Payload, Record: all[i].control.ID,
+			MessageID: letter.MessageID, Payload: payload, Record: all[i].control.ID,
 			LastActivity: lastActivity(&all[i], now), Now: now,
 		})
 	}

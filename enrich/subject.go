@@ -47,8 +47,14 @@ type facts struct {
 	// incident: a person opened one that nobody has closed. calmed: the one
 	// that the last failure opened was closed by a person.
 	incident, calmed bool
-	// sent is what was sent last.
-	sent sent
+	// repair is what put the current payload in force, nil if it is the newest
+	// letter's own. repairFix: the fix on record is that repair itself.
+	repair    *dlqbridge.Repair
+	repairFix bool
+	// agreed is what letters must carry not to be in conflict, and sent the
+	// hashes of the payloads that claims sent, the last one last.
+	agreed agreed
+	sent   []string
 	// fresh: a letter is what this is about.
 	fresh  bool
 	linked bool
@@ -56,11 +62,13 @@ type facts struct {
 	compensation bool
 }
 
-// sent is the payload that a claim sent, and how many arrivals there were then.
-// Zero is before any send.
-type sent struct {
-	hash     string
-	arrivals int
+// agreed are the hashes of payloads that nobody need decide between, and from
+// which arrival on letters are held against them. Before any send and any
+// repair it is the first letter's; since a send what it sent; a repair adds its
+// own version, or takes the place of all where a person named what is right.
+type agreed struct {
+	hashes []string
+	from   int
 }
 
 // newest is the newest arrival, whose payload would be sent.
@@ -71,11 +79,39 @@ func (f *facts) newest() dlqbridge.Arrival {
 	return f.arrivals[len(f.arrivals)-1]
 }
 
+// payload is the hash of what would be sent.
+func (f *facts) payload() string {
+	if f.repair != nil {
+		return f.repair.SHA256
+	}
+	return f.newest().PayloadSHA256
+}
+
+// ran are the payloads that runs may have got: those of letters and of sends.
+func (f *facts) ran() []string {
+	all := slices.Clone(f.sent)
+	for _, a := range f.arrivals {
+		all = append(all, a.PayloadSHA256)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// patched says whether the task is to run, or ran, with another payload than
+// before, which no contract about repeating covers.
+func (f *facts) patched() bool {
+	if f.repair == nil {
+		return false
+	}
+	ran := f.ran()
+	return len(ran) > 1 || !slices.Contains(ran, f.payload())
+}
+
 // facts walks the history once, oldest first, so that order decides and not
 // clocks.
 func (s Subject) facts() facts {
 	f := facts{control: s.Case.Control}
-	var before sent // what counts again when a claim is released
+	var before agreed // what counts again when a claim is released
 	for _, m := range s.Case.History {
 		if a := s.Case.Arrival(m.Arrival); m.Arrival != "" && a != nil {
 			f.failed()
@@ -83,10 +119,12 @@ func (s Subject) facts() facts {
 		}
 		switch m.Verb { //nolint:exhaustive // other moves change nothing here
 		case dlqbridge.VerbClaim:
-			before, f.sent = f.sent, sent{f.newest().PayloadSHA256, len(f.arrivals)}
+			before, f.agreed = f.agreed, agreed{[]string{f.payload()}, len(f.arrivals)}
+			f.sent = append(f.sent, f.payload())
 			f.approvers = nil
 		case dlqbridge.VerbRelease:
-			f.sent = before
+			f.agreed = before
+			f.sent = f.sent[:max(0, len(f.sent)-1)]
 		case dlqbridge.VerbLapse, dlqbridge.VerbUnconfirmed:
 			f.approvers = nil
 		default:
@@ -141,6 +179,10 @@ func (f *facts) person(verb dlqbridge.Verb, n *dlqbridge.Note) {
 		f.approvers = nil // approvals stand on what was known when they were given
 	case dlqbridge.VerbOpenIncident:
 		f.incident, f.approvers = true, nil
+	case dlqbridge.VerbRepair:
+		// One patch for many is no look at each: what waits for one goes on waiting.
+		f.approvers = nil
+		f.repaired(n.Repair)
 	default:
 	}
 	if verb == dlqbridge.VerbCloseIncident {
@@ -154,7 +196,7 @@ func (f *facts) person(verb dlqbridge.Verb, n *dlqbridge.Note) {
 		if f.fix == nil || *f.fix != *n.Fix {
 			f.approvers = nil // who approved one fix has not approved another
 		}
-		f.fix = n.Fix
+		f.fix, f.repairFix = n.Fix, verb == dlqbridge.VerbRepair
 	}
 	if n.Approval && n.Actor.Authenticated && !slices.Contains(f.approvers, n.Actor.Name) {
 		f.approvers = append(f.approvers, n.Actor.Name)
@@ -164,9 +206,26 @@ func (f *facts) person(verb dlqbridge.Verb, n *dlqbridge.Note) {
 	}
 }
 
+// repaired puts a payload version in force.
+func (f *facts) repaired(r *dlqbridge.Repair) {
+	if r == nil {
+		return
+	}
+	if f.repairFix { // the payload that it stood for is no longer sent
+		f.fix, f.repairFix = nil, false
+	}
+	if r.Chosen {
+		f.agreed = agreed{nil, len(f.arrivals)}
+	} else if len(f.agreed.hashes) == 0 && len(f.arrivals) > 0 {
+		f.agreed.hashes = []string{f.arrivals[0].PayloadSHA256}
+	}
+	f.agreed.hashes = append(slices.Clone(f.agreed.hashes), r.BaseSHA256, r.SHA256)
+	f.repair = r
+}
+
 // differ says whether arrivals differ where they must not: in task type or
 // idempotency key at any time, in payload from what was sent last, or before
-// any send from each other.
+// any send from each other, as far as no person has said which is right.
 func (f *facts) differ() bool {
 	if len(f.arrivals) == 0 {
 		return false
@@ -177,9 +236,9 @@ func (f *facts) differ() bool {
 			return true
 		}
 	}
-	want, since := first.PayloadSHA256, f.arrivals
-	if f.sent.hash != "" {
-		want, since = f.sent.hash, f.arrivals[f.sent.arrivals:]
+	want := f.agreed.hashes
+	if len(want) == 0 {
+		want = []string{first.PayloadSHA256}
 	}
-	return slices.ContainsFunc(since, func(a dlqbridge.Arrival) bool { return a.PayloadSHA256 != want })
+	return slices.ContainsFunc(f.arrivals[f.agreed.from:], func(a dlqbridge.Arrival) bool { return !slices.Contains(want, a.PayloadSHA256) })
 }

@@ -145,10 +145,29 @@ type DocumentPayload struct {
 	Where     string  `json:"where"`
 	Version   int     `json:"version"`
 	ExpiresAt *string `json:"expiresAt"`
+	// Versions are those that were in force, the oldest first.
+	Versions []DocumentVersion `json:"versions"`
+}
+
+// DocumentVersion is one payload version. By, At and Patch are null for version
+// 1, which is a letter as it arrived; Patch also where a letter or an earlier
+// version was taken as it is.
+type DocumentVersion struct {
+	Version int     `json:"version"`
+	SHA256  *string `json:"sha256"`
+	Bytes   int     `json:"bytes"`
+	By      *string `json:"by"`
+	At      *string `json:"at"`
+	Patch   *string `json:"patch"`
 }
 
 // DocumentArrival is one letter.
 type DocumentArrival struct {
+	// Key names the letter on its record, for --arrival; PayloadSHA256 is what
+	// it carried.
+	Key           string `json:"key"`
+	PayloadSHA256 string `json:"payloadSha256"`
+
 	MessageID  string                    `json:"messageId"`
 	Deliveries *int                      `json:"deliveries"`
 	SentAt     *string                   `json:"sentAt"`
@@ -232,7 +251,7 @@ func Show(c dlqbridge.Case) Document {
 			Action: k.Action, Owner: orNull(k.Owner), Reason: orNull(x.Reason), By: orNull(decided.By), At: at(decided.At),
 			TriageBy: at(k.TriageBy), NotBefore: at(k.NotBefore), Restriction: orNull(x.Restriction), Rule: k.Why,
 		},
-		Payload:  DocumentPayload{Where: "table", Version: k.PayloadVersion},
+		Payload:  payloadsOf(c),
 		Arrivals: []DocumentArrival{}, Artifacts: []DocumentArtifact{}, Approvals: []DocumentApproval{}, Redrives: []DocumentRedrive{},
 		Recurrences: k.Recurrences, FirstSeen: at(k.FirstSeen), LastSeen: at(k.LastSeen),
 		Conflict: k.Conflict, Fix: orNull(k.Fix), RecheckAt: at(k.RecheckAt),
@@ -244,7 +263,6 @@ func Show(c dlqbridge.Case) Document {
 	}
 	header := ""
 	if a := c.Arrival(k.Newest); a != nil {
-		d.Payload.SHA256, d.Payload.Bytes = orNull(a.PayloadSHA256), a.PayloadBytes
 		header = cmp.Or(a.TraceRef, a.Trace)
 	}
 	d.Trace = DocumentTrace{ID: orNull(x.TraceID), Header: orNull(header)}
@@ -265,6 +283,23 @@ func Show(c dlqbridge.Case) Document {
 		})
 	}
 	slices.SortFunc(d.Redrives, func(a, b DocumentRedrive) int { return a.N - b.N })
+	return d
+}
+
+// payloadsOf is what would be sent, with all versions.
+func payloadsOf(c dlqbridge.Case) DocumentPayload {
+	d := DocumentPayload{Where: "table", Version: c.Control.PayloadVersion, Versions: []DocumentVersion{}}
+	for _, v := range c.PayloadVersions() {
+		one := DocumentVersion{Version: v.Version}
+		if a := c.Arrival(v.Payload); a != nil {
+			one.SHA256, one.Bytes = orNull(a.PayloadSHA256), a.PayloadBytes
+		}
+		if r := v.Repair; r != nil {
+			one.SHA256, one.Bytes, one.By, one.At, one.Patch = orNull(r.SHA256), r.Bytes, orNull(v.Move.By), at(v.Move.At), orNull(string(r.Form))
+		}
+		d.Versions = append(d.Versions, one)
+		d.SHA256, d.Bytes = one.SHA256, one.Bytes
+	}
 	return d
 }
 
@@ -354,6 +389,7 @@ func findingsOf(findings []dlqbridge.Finding) []DocumentFinding {
 
 func arrivalOf(a dlqbridge.Arrival, m dlqbridge.Move, x *dlqbridge.Context) DocumentArrival {
 	d := DocumentArrival{
+		Key: a.Key, PayloadSHA256: a.PayloadSHA256,
 		MessageID: a.MessageID, SentAt: at(a.SentAt), ReceivedAt: at(m.At), LostAt: at(a.LostAt),
 		Envelopes: nonNil(a.Envelopes), Provenance: a.Provenance, Conflicts: nonNil(a.Conflicts), Late: m.Why == string(WhyLate) && m.Context == "",
 	}

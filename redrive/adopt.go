@@ -139,7 +139,7 @@ func (a *adopter) couldMark(ctx context.Context, c dlqbridge.Control) bool {
 	if actionOf(c) == dlqbridge.ActionCompensate {
 		return true // a message of ours, with room for it
 	}
-	p, err := a.o.Cases.Payload(ctx, c.ID, c.Newest)
+	p, err := a.o.Cases.Payload(ctx, c.ID, c.PayloadName())
 	if err != nil {
 		return false // nobody relies on a mark that may not be there
 	}

@@ -316,14 +316,14 @@ func (c *Controller) judge(ctx context.Context, asks []Ask) []Judgement {
 
 // payloads reads what would be sent. A payload that is gone is absent.
 func (c *Controller) payloads(ctx context.Context, asks []Ask) (map[string]dlqbridge.Payload, error) {
-	newest := map[string]string{}
+	names := map[string]string{}
 	for _, a := range asks {
-		newest[a.Control.ID] = a.Control.Newest
+		names[a.Control.ID] = a.Control.PayloadName()
 	}
 	var out map[string]dlqbridge.Payload
 	if c.o.Payloads != nil {
 		if err := c.again(ctx, func() (err error) {
-			out, err = c.o.Payloads.Payloads(ctx, newest)
+			out, err = c.o.Payloads.Payloads(ctx, names)
 			return err
 		}); err != nil {
 			return nil, fmt.Errorf("read %d payloads: %w", len(asks), err)
@@ -331,9 +331,9 @@ func (c *Controller) payloads(ctx context.Context, asks []Ask) (map[string]dlqbr
 		return out, nil
 	}
 	out = map[string]dlqbridge.Payload{}
-	for id, arrival := range newest {
+	for id, name := range names {
 		err := c.again(ctx, func() error {
-			p, err := c.o.Cases.Payload(ctx, id, arrival)
+			p, err := c.o.Cases.Payload(ctx, id, name)
 			if err == nil {
 				out[id] = p
 			}

@@ -76,6 +76,7 @@ type texts struct {
 	Why          string `json:"why,omitempty"`
 	Context      string `json:"ctx,omitempty"`
 	Newest       string `json:"new,omitempty"`
+	Payload      string `json:"pl,omitempty"` // same: as Newest
 	Fix          string `json:"fix,omitempty"`
 	AuthorizedBy string `json:"aby,omitempty"`
 	ClaimJob     string `json:"cj,omitempty"`
@@ -187,7 +188,7 @@ func (s *Store) controlDoc(it item, c dlqbridge.Control) *controlDoc {
 		texts: &texts{
 			Previous: c.Previous, Route: c.Route, Source: c.Source, TaskID: c.TaskID, TaskType: c.TaskType,
 			Tenant: c.Tenant, Owner: c.Owner, Signature: c.Signature, SignedAgent: c.Signed.Agent, SignedFlow: c.Signed.Workflow, Why: string(c.Why), Context: c.Context,
-			Newest: c.Newest, Fix: c.Fix, By: c.Move.By, Reason: c.Move.Why,
+			Newest: c.Newest, Payload: fold(c.Payload, c.Newest), Fix: c.Fix, By: c.Move.By, Reason: c.Move.Why,
 			Arrival: fold(c.Move.Arrival, c.Newest), MoveContext: fold(c.Move.Context, c.Context), Note: c.Move.Note,
 			Job: c.Move.Job,
 		},
@@ -252,7 +253,7 @@ func decodeControl(it, wide item) (dlqbridge.Control, error) {
 		Source: d.Source, TaskID: d.TaskID, TaskType: d.TaskType, Tenant: d.Tenant, Owner: d.Owner,
 		Signature: d.Signature, Signed: dlqbridge.Signed{Rule: d.SignedRule, Agent: d.SignedAgent, Workflow: d.SignedFlow}, Status: d.Status, Cause: d.Cause, Effect: d.Effect,
 		Uncovered: unfold(d.Uncovered, d.Effect), RepeatSafe: d.RepeatSafe, Action: d.Action, Why: dlqbridge.Why(d.Why),
-		PayloadVersion: d.PayloadVersion, Context: d.Context, Arrivals: d.Arrivals, Newest: d.Newest,
+		PayloadVersion: d.PayloadVersion, Payload: unfold(d.Payload, d.Newest), Context: d.Context, Arrivals: d.Arrivals, Newest: d.Newest,
 		Conflict: d.Conflict, Late: d.Late, Fix: d.Fix, Redrives: d.Redrives, Compensations: d.Compensations, Recurrences: d.Recurrences,
 		Move: dlqbridge.Move{
 			Version: int(numberOf(it, attrVersion)), By: unfold(d.By, d.AuthorizedBy), Verb: d.Move.Verb,

@@ -54,7 +54,7 @@ func (h hostile) control() dlqbridge.Control {
 		TaskID: h.id(), TaskType: h.id(), Tenant: h.id(), Owner: h.id(), Signature: h.pick("", "sg_0123456789abcdef", strings.Repeat("#", 32)),
 		Signed: dlqbridge.Signed{Rule: h.count(), Since: h.time(), Agent: h.pick("", "1.4.2", strings.Repeat("\x01", dlqbridge.MaxSignedVersion)), Workflow: h.pick("", "12", strings.Repeat("é", dlqbridge.MaxSignedVersion/2))},
 		Status: one(h, dlqbridge.Statuses()), Cause: one(h, append(dlqbridge.Causes(), "", "odd")), Effect: one(h, effects), Uncovered: one(h, effects), RepeatSafe: h.yes(), Action: one(h, actions),
-		Why: dlqbridge.Why(h.pick("", string(dlqbridge.WhyCoveredEffect))), PayloadVersion: h.count(), Context: key(), Arrivals: h.count(), Newest: key(), Conflict: h.yes(), Late: h.yes(),
+		Why: dlqbridge.Why(h.pick("", string(dlqbridge.WhyCoveredEffect))), PayloadVersion: h.count(), Payload: key(), Context: key(), Arrivals: h.count(), Newest: key(), Conflict: h.yes(), Late: h.yes(),
 		Fix: h.pick("", "deploy:1.4.2", strings.Repeat("\x02", 64)), Redrives: h.count(), Recurrences: h.count(), FirstSeen: h.time(), LastSeen: h.time(), Deadline: h.time(), ValidUntil: h.time(),
 		LostAt: h.time(), TriageBy: h.time(), NotBefore: h.time(), RecheckAt: h.time(), LastSend: h.time(), ClosedAt: h.time(),
 		Move: dlqbridge.Move{

@@ -334,7 +334,7 @@ func TestMovesTableIsTheDomainsOwn(t *testing.T) {
 				}
 			}
 		}
-		if people != 15 {
+		if people != 16 {
 			t.Errorf("%d people's moves", people)
 		}
 		if c := b.ok("triage", "moves"); !strings.Contains(c.stdout, "settle-effect by a person (--reason, --evidence)") {

@@ -85,18 +85,12 @@ func TestEachCommandTeaches(t *testing.T) {
 	inBubble(t, oneRoute, nil, func(b *bench) {
 		for _, line := range []string{
 			"", "serve", "intake", "records", "records list", "records show", "records history", "records payload", "records explain", "records groups", "records regroup", "records export", "policy", "policy test",
-			"triage", "hold", "hold add", "hold list", "hold remove", "mute", "mute add", "mute list", "mute remove", "redrive", "redrive plan", "redrive run", "redrive status", "redrive list", "redrive observe",
+			"triage", "triage repair", "hold", "hold add", "hold list", "hold remove", "mute", "mute add", "mute list", "mute remove", "redrive", "redrive plan", "redrive run", "redrive status", "redrive list", "redrive observe",
 			"redrive pause", "redrive continue", "redrive cancel", "check", "tables", "tables create", "config", "version", "completion",
 		} {
 			c := b.run(append(strings.Fields(line), "--help")...)
 			if c.code != 0 || !strings.Contains(c.stdout, "Usage:") || c.stderr != "" {
 				t.Errorf("%s --help: exit %d\n%s%s", line, c.code, c.stdout, c.stderr)
-			}
-		}
-		// What belongs to later versions is not there.
-		for _, line := range []string{"triage repair r_x"} {
-			if c := b.run(strings.Fields(line)...); c.code != 2 {
-				t.Errorf("%s: exit %d", line, c.code)
 			}
 		}
 	})

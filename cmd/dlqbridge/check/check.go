@@ -16,6 +16,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awsdynamodb"
+	"github.com/dlqbridge/dlqbridge/adapters/bodyschema"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
 )
@@ -173,6 +174,7 @@ func Route(ctx context.Context, b *wire.Bridge, r config.Route) []Finding {
 		c.queues(ctx)
 	}
 	c.provable()
+	c.schemas()
 	if !slices.ContainsFunc(c.out, func(f Finding) bool { return f.Level != LevelOK }) {
 		c.say(LevelOK, r.DeadLetterPlace(), "", "the places fit together")
 	}
@@ -187,6 +189,16 @@ type routeCheck struct {
 
 func (c *routeCheck) say(level Level, subject, hint, format string, args ...any) {
 	c.out = append(c.out, Finding{level, c.r.Name, subject, fmt.Sprintf(format, args...), hint})
+}
+
+// schemas looks whether the schemas of repaired bodies can be used: without
+// them no repair of the route is accepted.
+func (c *routeCheck) schemas() {
+	for _, file := range c.b.Config.SchemaFiles(c.r) {
+		if _, err := bodyschema.Open(file); err != nil {
+			c.say(LevelError, "schema "+file, "correct the file, or its name in the configuration", "%v", err)
+		}
+	}
 }
 
 // provable warns of a route on which every effect stays unknown, or nothing is

@@ -31,7 +31,7 @@ func (s *session) complete(cmd *cobra.Command) {
 }
 
 // takesFile are the flags whose value is a file.
-var takesFile = map[string]bool{"config": true, "plan": true, "fixture": true}
+var takesFile = map[string]bool{"config": true, "plan": true, "patch": true, "fixture": true}
 
 func (s *session) completion(cmd *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {

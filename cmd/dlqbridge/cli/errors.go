@@ -10,6 +10,7 @@ import (
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/triage"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
 	"github.com/dlqbridge/dlqbridge/redrive"
 )
@@ -106,6 +107,9 @@ func describe(err error) (f failure, exit int) {
 	}
 	if _, ok := errors.AsType[*dlqbridge.MoveError](err); ok {
 		f.Code, f.Hint = "move_refused", ""
+	}
+	if refused, ok := errors.AsType[*triage.RefusedError](err); ok {
+		f.Code, f.Hint = refused.Code, ""
 	}
 	if _, ok := errors.AsType[*dlqbridge.LeaseHeldError](err); ok {
 		f.Code, f.Hint = "lease_held", "wait, or stop that job with `dlqbridge redrive pause`"

@@ -68,6 +68,8 @@ type entry struct {
 	Context *string    `json:"context"`
 	Job     *string    `json:"job"`
 	N       int        `json:"n,omitempty"`
+	// Repair is the payload version that the move put in force.
+	Repair *dlqbridge.Repair `json:"repair,omitempty"`
 }
 
 // secondDoc is a second person's approval of the plan that a send belonged to.
@@ -92,6 +94,7 @@ func history(c dlqbridge.Case) []entry {
 			if a := n.Second; a != nil {
 				e.Second = &secondDoc{a.By.String(), dlqbridge.FormatTime(a.At), a.Plan, orNull(a.Reason)}
 			}
+			e.Repair = n.Repair
 		}
 		out[i] = e
 	}
@@ -143,6 +146,13 @@ func (e entry) lines() []string {
 	}
 	add("cause", e.Cause)
 	add("owner", e.Owner)
+	if r := e.Repair; r != nil {
+		how := "taken from " + r.Base
+		if r.Form != "" {
+			how = strings.ReplaceAll(string(r.Form), "_", " ") + " " + short(r.PatchSHA256)
+		}
+		out = append(out, fmt.Sprintf("payload version %d: sha256 %s, %d bytes, %s", r.Version, short(r.SHA256), r.Bytes, how))
+	}
 	for _, f := range e.Findings {
 		out = append(out, fmt.Sprintf("states: step %s is %s", f.Step, f.State))
 	}
@@ -158,32 +168,51 @@ func (e entry) lines() []string {
 	return out
 }
 
+// short is the beginning of a hash, which is enough to tell two apart.
+func short(sha256 string) string { return sha256[:min(12, len(sha256))] }
+
 func (s *session) recordsPayload() *cobra.Command {
 	var raw bool
 	var arrival string
+	var version int
 	cmd := &cobra.Command{
 		Use:   "payload ID",
 		Short: "Show the exact bytes of a record's letter",
-		Long: `Shows the body and the attributes of a record's newest letter, which is what
-would be sent back. Without a flag they are escaped for your terminal; --raw
+		Long: `Shows the body and the attributes of what would be sent back: a record's newest
+letter, or what a repair made of it. --version shows an earlier version (1 is the
+letter as it came), --arrival one of several letters. Without a flag they are escaped for your terminal; --raw
 writes the body byte for byte, and -o json has everything in base64.`,
 		Example: `  dlqbridge records payload r_…
   dlqbridge records payload r_… --raw > body.bin
+  diff <(dlqbridge records payload r_… --version 1) <(dlqbridge records payload r_…)
   dlqbridge records payload r_… -o json | jq -r '.attributes[].name'`,
 		Args: oneRecord,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if raw && s.json() {
 				return usagef("-o json has the body in base64", "--raw and -o json contradict each other")
 			}
+			if arrival != "" && version != 0 {
+				return usagef("keep one of them", "--arrival and --version contradict each other")
+			}
 			c, err := s.record(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			key := arrival
-			if key == "" {
-				key = c.Control.Newest
-			} else if c.Arrival(key) == nil {
-				return usagef("`dlqbridge records show "+args[0]+" -o json` lists them", "record %s has no arrival %q", args[0], key)
+			key := c.Control.PayloadName()
+			switch {
+			case arrival != "":
+				if key = arrival; c.Arrival(key) == nil {
+					return usagef("`dlqbridge records show "+args[0]+" -o json` lists them", "record %s has no arrival %q", args[0], key)
+				}
+			case version != 0:
+				versions := c.PayloadVersions()
+				i := slices.IndexFunc(versions, func(v dlqbridge.PayloadVersion) bool { return v.Version == version })
+				if i < 0 {
+					return usagef("it is at version "+itoa(c.Control.PayloadVersion), "record %s has no payload version %d", args[0], version)
+				}
+				key = versions[i].Payload
+			default:
+				version = c.Control.PayloadVersion
 			}
 			p, err := s.bridge.Store.Payload(cmd.Context(), args[0], key)
 			if err != nil {
@@ -193,18 +222,22 @@ writes the body byte for byte, and -o json has everything in base64.`,
 				_, err := s.stdout.Write(p.Body)
 				return err
 			}
-			return s.print(payloadDocument(args[0], key, p), func(out *screen.Screen) { printPayload(out, p) })
+			return s.print(payloadDocument(args[0], key, version, p), func(out *screen.Screen) { printPayload(out, p) })
 		},
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "write the body byte for byte")
-	cmd.Flags().StringVar(&arrival, "arrival", "", "of this arrival instead of the newest")
+	cmd.Flags().StringVar(&arrival, "arrival", "", "of this arrival instead of what would be sent")
+	cmd.Flags().IntVar(&version, "version", 0, "of this payload version instead; 1 is the letter as it came")
 	return cmd
 }
 
 // payloadDoc is a payload for machines; bytes are base64.
 type payloadDoc struct {
-	ID         string         `json:"id"`
+	ID string `json:"id"`
+	// Arrival is the key of the letter, or the name of a repaired version;
+	// Version its number, 0 where a letter was asked for.
 	Arrival    string         `json:"arrival"`
+	Version    int            `json:"version"`
 	SHA256     string         `json:"sha256"`
 	Bytes      int            `json:"bytes"`
 	GroupKey   *string        `json:"groupKey"`
@@ -218,9 +251,9 @@ type attributeDoc struct {
 	Value string `json:"value"`
 }
 
-func payloadDocument(id, arrival string, p dlqbridge.Payload) payloadDoc {
+func payloadDocument(id, arrival string, version int, p dlqbridge.Payload) payloadDoc {
 	d := payloadDoc{
-		ID: id, Arrival: arrival, SHA256: p.Hash(), Bytes: p.Size(), GroupKey: orNull(p.GroupKey),
+		ID: id, Arrival: arrival, Version: version, SHA256: p.Hash(), Bytes: p.Size(), GroupKey: orNull(p.GroupKey),
 		Body: base64.StdEncoding.EncodeToString(p.Body), Attributes: []attributeDoc{},
 	}
 	for _, a := range p.Attributes {

@@ -68,7 +68,7 @@ func printRecord(out *screen.Screen, d enrich.Document) {
 	line(out, "judged again", d.RecheckAt)
 	line(out, "fix", d.Fix)
 	if d.Conflict {
-		line(out, "conflict", text("its letters differ where they must not"))
+		line(out, "conflict", text("its letters differ where they must not; triage repair --arrival KEY says which payload is right"))
 	}
 
 	head("task")
@@ -109,12 +109,16 @@ func printRecord(out *screen.Screen, d enrich.Document) {
 			late = "late"
 		}
 		line(out, "letter", text(a.MessageID), a.SentAt, text(late))
+		if len(d.Arrivals) > 1 {
+			line(out, "key", text(a.Key), text("payload "+short(a.PayloadSHA256)))
+		}
 		line(out, "lost at", a.LostAt)
 		for _, c := range a.Conflicts {
 			line(out, "disagrees", text(c.Field), text(c.Selector), text(c.Value))
 		}
 	}
-	line(out, "payload", text(fmt.Sprintf("%d bytes", d.Payload.Bytes)), d.Payload.SHA256)
+	repaired := map[bool]string{true: fmt.Sprintf("version %d", d.Payload.Version)}[d.Payload.Version > 1]
+	line(out, "payload", text(fmt.Sprintf("%d bytes", d.Payload.Bytes)), d.Payload.SHA256, text(repaired))
 	if len(d.Redrives) > 0 {
 		head("redrives")
 	}

@@ -287,14 +287,16 @@ func nextStep(reason dlqbridge.ExcludeReason, id string, fixed bool) string {
 	case dlqbridge.ExcludeHeld:
 		return "dlqbridge hold list says who holds it and why"
 	case dlqbridge.ExcludeConflict:
-		return "its letters differ: dlqbridge records show " + id
+		return "its letters differ, see dlqbridge records show " + id + "; say which payload is right by dlqbridge triage repair " + id + " --arrival KEY"
 	case dlqbridge.ExcludeOrderBlocked:
 		return "send, finish or reject what stands before it, or let it be overtaken: --skip-undeliverable"
 	case dlqbridge.ExcludeOvertaken:
 		return "a newer one has replaced it: dlqbridge triage reject " + id + ", or send it all the same with --send-overtaken"
 	case dlqbridge.ExcludeTargetMissing, dlqbridge.ExcludeSourceMismatch, dlqbridge.ExcludeFanOut, dlqbridge.ExcludeMarkImpossible:
 		return "look at the route and its queues: dlqbridge check"
-	case dlqbridge.ExcludeTooLarge, dlqbridge.ExcludePayloadExpired, dlqbridge.ExcludeRefused:
+	case dlqbridge.ExcludeTooLarge:
+		return "it cannot be sent as it is: make its body smaller by dlqbridge triage repair " + id + " --patch FILE, or dlqbridge triage complete-manually " + id
+	case dlqbridge.ExcludePayloadExpired, dlqbridge.ExcludeRefused:
 		return "it cannot be sent as it is: dlqbridge triage complete-manually " + id + ", or reject"
 	case dlqbridge.ExcludeChanged:
 		return "it moved since: plan once more"

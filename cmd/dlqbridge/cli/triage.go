@@ -97,7 +97,10 @@ counts as a second person; --actor adds a note.`,
 		Args: cobra.ArbitraryArgs,
 	}
 	for _, rule := range dlqbridge.Moves() {
-		if rule.Person {
+		switch {
+		case rule.Verb == dlqbridge.VerbRepair:
+			cmd.AddCommand(s.repair(rule))
+		case rule.Person:
 			cmd.AddCommand(s.verb(rule))
 		}
 	}
@@ -225,6 +228,8 @@ type moved struct {
 	// Action is what is to be done now, Note what the person should know.
 	Action dlqbridge.Action `json:"action,omitempty"`
 	Note   string           `json:"note,omitempty"`
+	// Repair is what a repair changes.
+	Repair *triage.Repaired `json:"repair,omitempty"`
 	Error  *failure         `json:"error,omitempty"`
 }
 
@@ -241,35 +246,7 @@ func (s *session) moveAll(ctx context.Context, a triage.Request, ids []string) e
 		return err
 	}
 	mover := triage.Mover{Store: b.Store, Judge: b.JudgeCase, Now: s.p.Now}
-	results := make([]moved, len(ids))
-	errs := make([]error, len(ids))
-	slots := make(chan struct{}, movesAtOnce)
-	var all sync.WaitGroup
-	for i, id := range unique(ids) {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			done, err := mover.Move(ctx, id, a)
-			results[i] = moved{ID: id, Status: done.Control.Status, Version: done.Control.Version, Action: done.Control.Action, Note: done.Note}
-			if err != nil {
-				f, _ := describe(err)
-				results[i] = moved{ID: id, Error: &f}
-				errs[i] = err
-			}
-		})
-	}
-	all.Wait()
-	results = results[:len(unique(ids))]
-	failed := 0
-	var first error
-	for _, err := range errs {
-		if err != nil {
-			failed++
-			if first == nil {
-				first = err
-			}
-		}
-	}
+	results, failed, first := each(ids, func(id string) (triage.Done, error) { return mover.Move(ctx, id, a) })
 	if len(results) == 1 && failed == 1 {
 		return first // one record: its refusal is the answer
 	}
@@ -281,6 +258,41 @@ func (s *session) moveAll(ctx context.Context, a triage.Request, ids []string) e
 		return errPartial
 	}
 	return nil
+}
+
+// each does something with each record, several at once. It answers by record,
+// says how many failed and returns the first failure.
+func each(ids []string, do func(id string) (triage.Done, error)) (results []moved, failed int, first error) {
+	ids = unique(ids)
+	results = make([]moved, len(ids))
+	errs := make([]error, len(ids))
+	slots := make(chan struct{}, movesAtOnce)
+	var all sync.WaitGroup
+	for i, id := range ids {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			done, err := do(id)
+			results[i] = moved{
+				ID: id, Status: done.Control.Status, Version: done.Control.Version, Action: done.Control.Action, Note: done.Note, Repair: done.Repaired,
+			}
+			if err != nil {
+				f, _ := describe(err)
+				results[i] = moved{ID: id, Error: &f}
+				errs[i] = err
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			failed++
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	return results, failed, first
 }
 
 func printMoved(out *screen.Screen, results []moved) {

@@ -15,6 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -79,6 +81,8 @@ type Route struct {
 	Classify          []Rule              `yaml:"classify" doc:"Rules for the cause of a failure, before those of all routes."`
 	Probe             string              `yaml:"probe" doc:"An http or https URL that is asked before a job sends its first message and after each pause; an answer outside 200 to 299 pauses the job." pattern:"^https?://[^@]+$"`
 	AutoCancelExpired bool                `yaml:"auto_cancel_expired" doc:"Close records past their valid_until as cancelled_expired when a run comes to them; without it they wait for a person."`
+	Schema            string              `yaml:"schema" doc:"A JSON Schema that a repaired body must satisfy: a file, looked for beside this one."`
+	TaskSchemas       map[string]string   `yaml:"task_schemas" doc:"The same by type of task, before schema."`
 	Pollers           int                 `yaml:"pollers" doc:"How many receive loops read the dead-letter place."`
 }
 
@@ -195,6 +199,29 @@ func (c Config) Route(name string) (Route, bool) {
 		}
 	}
 	return Route{}, false
+}
+
+// SchemaFile is the JSON Schema that a route's repaired bodies must satisfy for
+// a type of task; empty is none.
+func (c Config) SchemaFile(r Route, taskType string) string {
+	file := r.Schema
+	if own, ok := r.TaskSchemas[taskType]; ok {
+		file = own
+	}
+	if file == "" || filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(filepath.Dir(c.File), file)
+}
+
+// SchemaFiles lists all that a route names, without repeats.
+func (c Config) SchemaFiles(r Route) []string {
+	files := []string{c.SchemaFile(Route{Schema: r.Schema}, "")}
+	for _, taskType := range sortedKeys(r.TaskSchemas) {
+		files = append(files, c.SchemaFile(r, taskType))
+	}
+	slices.Sort(files)
+	return slices.DeleteFunc(slices.Compact(files), func(f string) bool { return f == "" })
 }
 
 // Source says where configuration comes from.

@@ -130,7 +130,7 @@ func mapSchema(v reflect.Value) map[string]any {
 		one := entry(reflect.Value{})
 		one["oneOf"] = oneKind(storeKinds)
 		return map[string]any{"type": "object", "propertyNames": map[string]any{"pattern": storeName.String()}, "additionalProperties": one}
-	case reflect.TypeFor[Header]():
+	case reflect.TypeFor[Header](), reflect.TypeFor[string]():
 		return map[string]any{"type": "object", "additionalProperties": entry(reflect.Value{})}
 	}
 	if known == nil {

@@ -130,6 +130,11 @@ func validateRoute(d *decoder, path string, r Route, stores []string) {
 	}
 	d.number(path+".pollers", r.Pollers, 1, maxPollers)
 	validateStores(d, path, r, stores)
+	for _, taskType := range sortedKeys(r.TaskSchemas) {
+		if taskType == "" || r.TaskSchemas[taskType] == "" {
+			d.reportAt(path+".task_schemas."+taskType, "names nothing", "write TYPE: FILE, such as invoice.create: schemas/invoice.json")
+		}
+	}
 	for _, name := range sortedKeys(r.Fields) {
 		validateField(d, path+".fields."+name, name, r.Fields[name])
 	}

@@ -35,6 +35,8 @@ type Mover struct {
 	// Judge judges a record with a person's note as if it were on record.
 	Judge func(ctx context.Context, c dlqbridge.Case, note *dlqbridge.Note) (enrich.Judgement, error)
 	Now   func() time.Time
+	// Bounds are what repairs are held against; other moves do without.
+	Bounds Bounds
 }
 
 // Request is what the person wants, the same for each record it is about.
@@ -43,7 +45,8 @@ type Request struct {
 	Actor            dlqbridge.Actor
 	Reason, Evidence string
 	// Owner belongs to assign, Cause to classify, Fix to fix, Until to snooze,
-	// Sent to settle-send; Effect and either Step or AllSteps to settle-effect.
+	// Sent to settle-send; Effect and either Step or AllSteps to settle-effect;
+	// Repair to repair.
 	Owner    string
 	Cause    dlqbridge.Cause
 	Fix      *dlqbridge.Fix
@@ -52,6 +55,7 @@ type Request struct {
 	Effect   dlqbridge.Effect
 	Step     string
 	AllSteps bool
+	Repair   RepairRequest
 }
 
 // MissingError is a record that is not there.
@@ -68,6 +72,8 @@ type Done struct {
 	Control dlqbridge.Control
 	// Note is a sentence for the person, where the status alone does not say it.
 	Note string
+	// Repaired is what a repair changed, nil for other moves.
+	Repaired *Repaired
 }
 
 const (
@@ -81,8 +87,9 @@ const (
 // Move moves one record. *dlqbridge.MoveError says why a move is refused and
 // what would be possible.
 func (m Mover) Move(ctx context.Context, id string, r Request) (Done, error) {
+	var first *dlqbridge.Control // as it was when the person asked
 	for try := 1; ; try++ {
-		done, err := m.once(ctx, id, r)
+		done, err := m.once(ctx, id, r, &first)
 		if err == nil || !errors.Is(err, dlqbridge.ErrConflict) || try == maxTries {
 			return done, err
 		}
@@ -103,29 +110,53 @@ type plan struct {
 	context  *dlqbridge.Context
 	note     dlqbridge.Note
 	send     *dlqbridge.Send
+	payload  *dlqbridge.StoredPayload
+	repaired *Repaired
 	sentence string
 }
 
-func (m Mover) once(ctx context.Context, id string, r Request) (Done, error) {
+// think reads a record and thinks the move through.
+func (m Mover) think(ctx context.Context, id string, r Request, now time.Time) (dlqbridge.Case, plan, error) {
 	c, err := m.Store.Case(ctx, id)
 	if err != nil {
 		if errors.Is(err, dlqbridge.ErrNotFound) {
-			return Done{}, &MissingError{ID: id}
+			return c, plan{}, &MissingError{ID: id}
 		}
-		return Done{}, err
+		return c, plan{}, err
 	}
 	from := c.Control
 	rule, _ := r.Verb.Rule()
 	if !slices.Contains(rule.From, from.Status) {
-		return Done{}, refuse(from, r.Verb, "not allowed in this status")
+		return c, plan{}, refuse(from, r.Verb, "not allowed in this status")
 	}
-	now := m.Now().UTC().Truncate(time.Millisecond)
 	p, err := m.plan(ctx, c, r, now)
+	if err != nil {
+		return c, plan{}, err
+	}
+	if !r.Verb.Allows(from.Status, p.to.Status) {
+		return c, plan{}, refuse(from, r.Verb, fmt.Sprintf("it would lead to %s", p.to.Status))
+	}
+	return c, p, nil
+}
+
+// Preview says what a move would do. It writes nothing.
+func (m Mover) Preview(ctx context.Context, id string, r Request) (Done, error) {
+	_, p, err := m.think(ctx, id, r, m.Now().UTC().Truncate(time.Millisecond))
+	return Done{Control: p.to, Note: p.sentence, Repaired: p.repaired}, err
+}
+
+func (m Mover) once(ctx context.Context, id string, r Request, first **dlqbridge.Control) (Done, error) {
+	now := m.Now().UTC().Truncate(time.Millisecond)
+	c, p, err := m.think(ctx, id, r, now)
 	if err != nil {
 		return Done{}, err
 	}
-	if !r.Verb.Allows(from.Status, p.to.Status) {
-		return Done{}, refuse(from, r.Verb, fmt.Sprintf("it would lead to %s", p.to.Status))
+	from := c.Control
+	switch {
+	case *first == nil:
+		*first = &from
+	case r.Verb == dlqbridge.VerbRepair && otherPayload(**first, from):
+		return Done{}, &RefusedError{ID: id, Code: "changed", Why: fmt.Sprintf("somebody else changed what would be sent meanwhile (it is version %d now); look at it and decide again", from.PayloadVersion)}
 	}
 	p.to.Version = from.Version + 1
 	job, n := p.to.Move.Job, p.to.Move.N
@@ -143,6 +174,10 @@ func (m Mover) once(ctx context.Context, id string, r Request) (Done, error) {
 		// taken to be out, and nothing sends it again.
 		evidence = append(evidence, dlqbridge.Evidence{Record: id, Item: *p.send})
 	}
+	if p.payload != nil {
+		// Dying after it leaves a payload that nobody names; the old one is sent.
+		evidence = append(evidence, dlqbridge.Evidence{Record: id, Item: *p.payload})
+	}
 	// Evidence first, then the move that names it.
 	for _, err := range m.Store.Put(ctx, evidence) {
 		if err != nil {
@@ -152,7 +187,7 @@ func (m Mover) once(ctx context.Context, id string, r Request) (Done, error) {
 	if err := m.Store.Move(ctx, []dlqbridge.Step{{From: from, To: p.to}})[0]; err != nil {
 		return Done{}, fmt.Errorf("%s %s: %w", r.Verb, id, err)
 	}
-	return Done{Control: p.to, Note: p.sentence}, nil
+	return Done{Control: p.to, Note: p.sentence, Repaired: p.repaired}, nil
 }
 
 // maxWhy keeps the control item small; the whole reason is in the note.
@@ -194,6 +229,8 @@ func (m Mover) plan(ctx context.Context, c dlqbridge.Case, r Request, now time.T
 		p.to.TriageBy = r.Until
 	case dlqbridge.VerbClassify, dlqbridge.VerbInvestigate, dlqbridge.VerbFix, dlqbridge.VerbCloseIncident:
 		return m.judged(ctx, c, p)
+	case dlqbridge.VerbRepair:
+		return m.repair(ctx, c, r, p)
 	case dlqbridge.VerbSettleEffect:
 		return m.settleEffect(ctx, c, r, p)
 	case dlqbridge.VerbReopen:

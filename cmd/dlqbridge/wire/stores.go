@@ -176,23 +176,28 @@ func addRules(c config.Config, r config.Route, into *enrich.Route) error {
 	return nil
 }
 
-// withPayloads adds the newest payloads to what is judged again, where the
+// withPayloads adds the payloads that ran last to what is judged again, where the
 // route's stores or rules look at them. One that is gone or cannot be read is
 // missing, and then such a store is unavailable: the record stays held.
 func (b *Bridge) withPayloads(ctx context.Context, e *enrich.Enricher, subjects []enrich.Subject) {
 	if !e.NeedsPayload() {
 		return
 	}
-	newest := map[string]string{}
+	ran := map[string]string{}
 	for _, s := range subjects {
-		if k := s.Case.Control; k.Newest != "" {
-			newest[k.ID] = k.Newest
+		k := s.Case.Control
+		switch { // what the last run got, and not what a repair would give the next one
+		case k.Newest == "":
+		case k.Claim != nil:
+			ran[k.ID] = k.PayloadName()
+		default:
+			ran[k.ID] = k.Newest
 		}
 	}
-	if len(newest) == 0 {
+	if len(ran) == 0 {
 		return
 	}
-	payloads, err := b.Store.Payloads(ctx, newest)
+	payloads, err := b.Store.Payloads(ctx, ran)
 	if err != nil {
 		b.Log.LogAttrs(ctx, slog.LevelWarn, "payloads cannot be read for the stores", slog.String("route", e.Route().Name), slog.String("error", err.Error()))
 		return
