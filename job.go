@@ -30,6 +30,8 @@ type Job struct {
 	Cause       Cause    `json:"cause"`
 	Destination string   `json:"destination"`
 	Route       string   `json:"route"`
+	// Routes are all that lead its records there, where they are several.
+	Routes      []string `json:"routes,omitempty"`
 	Fix         *Fix     `json:"fix,omitempty"`
 	By          Actor    `json:"by"`
 	Why         string   `json:"why"`

@@ -362,6 +362,35 @@ func TestAChangedOneBlocksItsGroup(t *testing.T) {
 	}
 }
 
+// One that somebody moves while a run authorises it blocks its group as well.
+func TestOneThatIsMovedMeanwhileBlocksItsGroup(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.groups(3, "a", "b")
+		moved := false
+		_, c := w.start(t, func(p *process, _ *redrive.Options) {
+			p.fault = func(op string) error {
+				if op == "move" && !moved {
+					moved = true
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					w.touch("r_0003") // a2
+				}
+				return nil
+			}
+		})
+		res, err := c.Run(ctx, request())
+		if err != nil || res.Sent != 4 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		if diff := cmp.Diff(map[string]dlqbridge.ExcludeReason{"r_0003": "claimed", "r_0005": "order_blocked"}, reasons(res.Excluded)); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"a1"}, w.queues[orders].byGroup()["a"]); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 // One that the queue refuses is skipped where a person said so.
 func TestARefusedOneIsSkipped(t *testing.T) {
 	in(t, func(t *testing.T, ctx context.Context, w *world) {

@@ -42,6 +42,37 @@ func TestAProbeGoesBeforeTheFirstMessage(t *testing.T) {
 	})
 }
 
+// Where several routes lead to a destination, each one's probe is asked, and
+// again when the job is continued.
+func TestTheProbesOfAllRoutesAreAsked(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.routes["bills"] = redrive.Route{Name: "bills"}
+		w.add("r_1", nil)
+		w.add("r_2", func(c *dlqbridge.Control, _ *dlqbridge.Payload) { c.Route = "bills" })
+		asked, down := map[string]int{}, "orders"
+		_, c := w.start(t, func(_ *process, o *redrive.Options) {
+			o.Probe = func(_ context.Context, route string) error {
+				if asked[route]++; route == down {
+					return errors.New("GET payments/health: 503")
+				}
+				return nil
+			}
+		})
+		res, err := c.Run(ctx, request())
+		if err != nil || res.State != dlqbridge.JobPaused || res.Sent != 0 || asked["bills"] != 1 || asked["orders"] != 1 {
+			t.Fatalf("%+v, %v, asked %v", res, err, asked)
+		}
+		down = "bills"
+		if res, err = c.Continue(ctx, res.Job, bob, "orders is back"); err != nil || res.State != dlqbridge.JobPaused || res.Sent != 0 {
+			t.Fatalf("%+v, %v, asked %v", res, err, asked)
+		}
+		down = ""
+		if res, err = c.Continue(ctx, res.Job, bob, "bills too"); err != nil || res.Sent != 2 || asked["orders"] != 2 || asked["bills"] != 3 {
+			t.Errorf("%+v, %v, asked %v", res, err, asked)
+		}
+	})
+}
+
 // What has lost its sense is closed when a run comes to it, authorised or not,
 // but only where its route says that policy may. Planning closes nothing.
 func TestExpiredWorkIsCancelledWherePolicyMay(t *testing.T) {

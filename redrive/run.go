@@ -82,6 +82,7 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 			}
 			for _, again := range s.targets {
 				t.members = again.members
+				maps.Copy(t.routes, again.routes)
 				if err := t.excluded.AddAll(again.excluded.All()); err != nil {
 					return nil, err
 				}
@@ -102,6 +103,9 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 			Fix: r.Fix, By: r.Actor, Why: r.Reason, Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight,
 			Canary: r.canary, PauseAtRecurrence: c.o.PauseAtRecurrence, PauseAtFailure: c.o.PauseAtFailure,
 			Created: now, Selected: members.Len(), Approval: r.second, SkipUndeliverable: r.SkipUndeliverable, SendOvertaken: r.SendOvertaken,
+		}
+		if len(t.routes) > 1 {
+			job.Routes = slices.Sorted(maps.Keys(t.routes))
 		}
 		job.Note(now, r.Actor.String(), fmt.Sprintf("started with %d records: %s", members.Len(), r.Reason))
 		if s := r.second; s != nil {
@@ -128,13 +132,22 @@ func (c *Controller) stayBehind(ctx context.Context, r Request, t *target, chang
 		}
 	}
 	gone := map[string]dlqbridge.Exclusion{}
-	for _, list := range []List[dlqbridge.Exclusion]{left, t.excluded, changed} {
+	for _, list := range []List[dlqbridge.Exclusion]{t.excluded, changed} {
 		for x, err := range list.All() {
 			if err != nil {
 				return members, left, err
 			}
 			gone[x.ID] = x
 		}
+	}
+	for x, err := range left.All() {
+		if err != nil {
+			return members, left, err
+		}
+		if x.Reason == dlqbridge.ExcludeClaimed {
+			x.Reason = dlqbridge.ExcludeChanged // somebody moved it; no job has sent it
+		}
+		gone[x.ID] = x
 	}
 	waits, err := c.behind(ctx, all.All(), gone)
 	if err != nil || len(waits) == 0 {
@@ -304,6 +317,9 @@ func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor
 	t := &target{urn: job.Destination, route: job.Route, routes: map[string]bool{}}
 	if job.Route != "" {
 		t.routes[job.Route] = true
+	}
+	for _, name := range job.Routes {
+		t.routes[name] = true
 	}
 	if t.dest, err = c.o.Destination(ctx, job.Route, job.Destination); err == nil {
 		t.facts, err = t.dest.Facts(ctx)
