@@ -23,7 +23,7 @@ import (
 // group.
 type inLine struct {
 	id string
-	// newest is the arrival whose payload says the group.
+	// newest names the payload that would be sent, which says the group.
 	newest string
 	// out says why it does not go; empty goes, if nothing stands before it.
 	out string
@@ -218,9 +218,9 @@ func (c *Controller) others(ctx context.Context, s *survey, t *target) error {
 		}
 		for id, ctl := range controls {
 			s.seen.add(id)
-			one := candidate{Planned: PlannedMember{ID: id}, FirstSeen: ctl.FirstSeen, Newest: ctl.Newest}
+			one := candidate{Planned: PlannedMember{ID: id}, FirstSeen: ctl.FirstSeen, Newest: ctl.PayloadName()}
 			if c.leads(ctl, dlqbridge.ActionRetry) != t.urn {
-				one.Newest = lined(actionOf(ctl), ctl.Newest)
+				one.Newest = lined(actionOf(ctl), ctl.PayloadName())
 			}
 			one.Out = fmt.Sprintf("cause %s, %s, not selected", ctl.Cause, ctl.Status)
 			if s.aside.has(id) {
@@ -260,7 +260,7 @@ func (c *Controller) behind(ctx context.Context, all iter.Seq2[PlannedMember, er
 		}
 		next := make([]inLine, len(chunk))
 		for i, id := range ids {
-			next[i] = inLine{id: id, newest: lined(chunk[i].Action, controls[id].Newest)}
+			next[i] = inLine{id: id, newest: lined(chunk[i].Action, controls[id].PayloadName())}
 			if x, ok := gone[id]; ok && holdsUp(x.Reason) {
 				next[i].out = string(x.Reason)
 			}

@@ -215,7 +215,7 @@ type candidate struct {
 	Planned                     PlannedMember
 	Deadline, FirstSeen, SentAt time.Time
 	Place, Sequence             string
-	// Newest is the arrival that would be sent. Out says why it is not: where
+	// Newest names the payload that would be sent. Out says why it is not: where
 	// groups keep their order, those that do not go stand in line too.
 	Newest, Out string
 	// In is where in its group it stands.
@@ -420,13 +420,13 @@ func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgeme
 	m := candidate{
 		Planned:  PlannedMember{ID: ctl.ID, Version: ctl.Version, Action: j.Decision.Action},
 		Deadline: ctl.Deadline, FirstSeen: ctl.FirstSeen, Kind: kind{ctl.Tenant, ctl.TaskType, ctl.Signature},
-		Newest: ctl.Newest,
+		Newest: ctl.PayloadName(),
 	}
 	m.at(j.first())
 	x := c.planned(s, t, ctl, j, r, notes, &m.Planned)
 	if c.leads(ctl, dlqbridge.ActionRetry) != t.urn {
 		s.aside.add(ctl.ID)
-		m.Newest = lined(m.Planned.Action, ctl.Newest)
+		m.Newest = lined(m.Planned.Action, ctl.PayloadName())
 	}
 	if x == nil && t.missing {
 		x = &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeTargetMissing, Detail: "destination " + t.urn + " does not exist"}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
 // badInput are the facts of a task whose input somebody can correct.
@@ -357,6 +358,34 @@ func TestADifferenceIsSafeToLookAt(t *testing.T) {
 		}
 		if v := b.show(id).Version; v != 1 {
 			t.Errorf("a dry run moved it to %d", v)
+		}
+	})
+}
+
+// The group of what is sent is that of the letter that was chosen, so it waits
+// behind what came before it there.
+func TestAChosenLetterStandsInItsOwnGroup(t *testing.T) {
+	inBubble(t, strings.NewReplacer("orders-dlq", "jobs-dlq.fifo", "source_queue: orders", "source_queue: jobs.fifo").Replace(oneRoute), []string{"jobs.fifo"}, func(b *bench) {
+		arrive := func(task, body, group, cause string) {
+			b.ledger(task, "task", intent)
+			if _, err := b.sqs.SendMessage(b.t.Context(), &sqs.SendMessageInput{
+				QueueUrl: b.url("jobs.fifo"), MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: aws.String(task + body),
+				MessageAttributes: contextAttribute(`{"v":1,"task":"` + task + `","type":"bill","cause":"` + cause + `"}`),
+			}); err != nil {
+				t.Fatal(err)
+			}
+			b.die("jobs.fifo")
+			b.ok("intake", "--until-empty")
+		}
+		arrive("first", `{"n":0}`, "g1", "permission")
+		arrive("task", `{"n":1}`, "g1", "invalid_input")
+		arrive("task", `{"n":2}`, "g2", "invalid_input")
+		id := b.byTask()["task"]
+		keys := document[struct{ Arrivals []struct{ Key string } }](b, 0, "records", "show", id).Arrivals
+		b.ok("triage", "repair", id, "--arrival", keys[0].Key, "--patch", b.patchFile(`{"n":3}`), "--reason", "that one")
+		r := document[redriveResult](b, 3, "redrive", "run", "--cause", "invalid_input", "--reason", "go")
+		if r.Sent != 0 || len(r.Excluded) != 1 || r.Excluded[0].Reason != "order_blocked" {
+			t.Errorf("%+v", r)
 		}
 	})
 }
