@@ -97,6 +97,9 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 	k := join(now, heard)
 	k.keysDiffer = k.keysDiffer || differentKeys(letter.Task, k.task)
 	k.task = mergeTask(letter.Task, k.task)
+	if s.Completed != nil {
+		k.completed = s.Completed
+	}
 	return e.conclude(now, s, f, k)
 }
 
@@ -146,6 +149,12 @@ func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgeme
 	conflict := f.differ()
 	late := f.control.Late && !f.looked
 	decision = f.overrule(decision, conflict, late)
+	switch {
+	case s.Completed != nil && s.Undone:
+		decision = dlqbridge.Decision{Action: dlqbridge.ActionNone, Status: dlqbridge.StatusCompensated, Why: dlqbridge.WhyCompensated}
+	case s.Completed != nil:
+		decision = dlqbridge.Decision{Action: dlqbridge.ActionNone, Status: dlqbridge.StatusCompleted, Why: dlqbridge.WhyCompleted}
+	}
 
 	j := Judgement{
 		Decision: decision, Policy: policy, By: e.route.Policy, Conflict: conflict, Fix: f.fix, Approvers: f.approvers,

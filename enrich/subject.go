@@ -20,6 +20,10 @@ type Subject struct {
 	Case    dlqbridge.Case
 	Arrival *dlqbridge.Arrival
 	Note    *dlqbridge.Note
+	// Completed is a completion message's word, which goes before the stores';
+	// Undone: it is about a compensation.
+	Completed *dlqbridge.Completion
+	Undone    bool
 	// Payload is what the newest letter carried, where it is at hand, for stores
 	// whose key is made from it; Deliveries how often the letter that this is
 	// about had been delivered.

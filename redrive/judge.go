@@ -22,6 +22,10 @@ type Ask struct {
 	// Note is the note that an authorisation would name: its fix and approval
 	// count as if they were on record. Nil judges the record as it is.
 	Note *dlqbridge.Note
+	// Completed is somebody's word that the work is done, which goes before all
+	// that stores say; Undone: what is done is its compensation.
+	Completed *dlqbridge.Completion
+	Undone    bool
 }
 
 // Judgement is what the stores say about one record now, and what follows.

@@ -30,6 +30,9 @@ type Observed struct {
 	InDoubt int `json:"inDoubt"`
 	// Lapsed counts authorisations that ran out.
 	Lapsed int `json:"lapsed"`
+	// Completions counts the completion messages that were read; absent where no
+	// route names a place of them.
+	Completions *Confirmations `json:"completions,omitempty"`
 }
 
 // Observe looks once at all records being redriven: it settles sends in doubt

@@ -658,6 +658,9 @@ func (w *world) judge(a redrive.Ask) redrive.Judgement {
 		x.Findings = []dlqbridge.Finding{{Store: "ledger", Step: "0003#charge", Run: "run-1", State: dlqbridge.EffectConfirmed, Proof: dlqbridge.ProofReceipt, AsOf: c.FirstSeen, Receipt: &receipt}}
 		x.Findings = append(x.Findings, k.findings...)
 	}
+	if a.Completed != nil {
+		x.CompletedBy = a.Completed
+	}
 	if k.checkpoint != "" {
 		x.Checkpoint = &dlqbridge.Checkpoint{Ref: k.checkpoint}
 	}

@@ -39,6 +39,11 @@ func (c *routeCheck) pubsub(ctx context.Context, p config.PubSub) {
 	if c.r.CompensateTo != "" {
 		c.compensationTopic(ctx, o, p)
 	}
+	if name := c.r.Completions; name != "" {
+		if s, ok := c.subscription(ctx, o, name, "subscription of completions"); ok && s.DeadLetterErr == nil && s.DeadLetterTopic == "" {
+			c.say(LevelWarning, name, "give it a dead-letter policy", "it has no dead-letter policy: a message that is not believed comes again until it expires, and is then gone")
+		}
+	}
 }
 
 func (c *routeCheck) subscription(ctx context.Context, o gcppubsub.Options, name, what string) (gcppubsub.SubscriptionFacts, bool) {

@@ -28,6 +28,11 @@ func (c *routeCheck) queues(ctx context.Context) {
 	if c.r.CompensateTo != "" {
 		c.compensations(ctx)
 	}
+	if name := c.r.Completions; name != "" {
+		if q, ok := c.inspect(ctx, name, "queue of completions"); ok && q.DeadLetterPlace == "" {
+			c.say(LevelWarning, name, "give it a redrive policy", "it has no redrive policy: a message that is not believed comes again until it expires, and is then gone")
+		}
+	}
 	if c.r.SQS.SourceQueue != "" {
 		if source, ok := c.inspect(ctx, c.r.SQS.SourceQueue, "source queue"); ok {
 			c.observed(c.r.SQS.SourceQueue, source)

@@ -362,22 +362,27 @@ func (s *session) redriveObserve() *cobra.Command {
 		Short: "Settle the outcomes of what was sent",
 		Long: `Looks once at all records that are being redriven: closes those whose task
 completed, ends those that nobody saw an outcome of until the end of their
-observation, and settles sends in doubt by evidence. ` + "`dlqbridge serve`" + ` does the
-same all the time; without it run this from a scheduler.`,
+observation, and settles sends in doubt by evidence. Before that it reads the
+completion messages of routes that name a place of them (completions); those that
+cannot be believed stay there. ` + "`dlqbridge serve`" + ` does the same all the time;
+without it run this from a scheduler.`,
 		Example: "  dlqbridge redrive observe\n  dlqbridge redrive observe --job j_… -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := recordIDs(r.IDs); err != nil {
 				return err
 			}
-			_, c, err := s.controller(cmd.Context(), selection{route: r.Route})
+			b, c, err := s.controller(cmd.Context(), selection{route: r.Route})
 			if err != nil {
 				return err
 			}
+			// A place that cannot be read keeps back no other outcome.
+			completions, confirmErr := b.Confirm(cmd.Context(), c, r.Route, nil)
 			seen, err := c.Observe(cmd.Context(), r)
-			if err != nil {
+			if err = errors.Join(confirmErr, err); err != nil {
 				return err
 			}
+			seen.Completions = completions
 			if seen.Outcomes == nil {
 				seen.Outcomes = map[dlqbridge.SendOutcome]int{}
 			}
@@ -385,6 +390,9 @@ same all the time; without it run this from a scheduler.`,
 				out.Printf("completed %d, unconfirmed %d, settled as sent %d; still waiting %d (in doubt %d); authorisations lapsed %d\n",
 					seen.Outcomes[dlqbridge.OutcomeCompleted], seen.Outcomes[dlqbridge.OutcomeUnconfirmed], seen.Outcomes[dlqbridge.OutcomeSent],
 					seen.Waiting, seen.InDoubt, seen.Lapsed)
+				if n := seen.Completions; n != nil {
+					out.Printf("completion messages: completed %d, repeated %d, waiting %d, not believed %d (both of these stay in their place)\n", n.Completed, n.Repeated, n.Waiting, n.Unknown)
+				}
 			})
 		},
 	}

@@ -84,6 +84,43 @@ func (r Route) Asides() []string {
 	return out
 }
 
+// validateCompletions checks the place of completion messages, which one route
+// reads: a message is believed of its own records alone.
+func validateCompletions(d *decoder, path string, r Route, readers map[string]string) {
+	if r.Completions == "" {
+		return
+	}
+	at, place := path+".completions", r.Completions
+	taken := []aside{}
+	switch {
+	case r.URL != nil:
+		d.reportAt(at, "is not possible on a route by url", "leave it out; outcomes come from the ledger or by absence")
+		return
+	case r.PubSub != nil:
+		validateResource(d, path+".pubsub", at, r.Completions, "subscriptions", r.PubSub.Project)
+		place = r.PubSub.Full("subscriptions", r.Completions)
+		taken = append(taken, aside{"pubsub.dead_letter_subscription", r.PubSub.Full("subscriptions", r.PubSub.DeadLetterSubscription)},
+			aside{"pubsub.source_subscription", r.PubSub.Full("subscriptions", r.PubSub.SourceSubscription)})
+	case r.SQS != nil:
+		validateQueue(d, at, r.Completions)
+		place = queueOf(r.Completions)
+		taken = append(taken, aside{"sqs.source_queue", queueOf(r.SQS.SourceQueue)}, aside{"sqs.dead_letter_queue", queueOf(r.SQS.DeadLetterQueue)})
+		for _, one := range r.asides() {
+			taken = append(taken, aside{one.key, queueOf(one.name)})
+		}
+	}
+	for _, other := range taken {
+		if other.name == place {
+			d.reportAt(at, fmt.Sprintf("is %s already", other.key), "name a place that nothing but completion messages is sent to")
+		}
+	}
+	if other, twice := readers[place]; twice {
+		d.reportAt(at, "is read by "+other+" already", "give each route a place of its own")
+		return
+	}
+	readers[place] = path
+}
+
 // queueOf is the name of a queue that is given by name, URL or ARN.
 func queueOf(queue string) string {
 	return queue[strings.LastIndexAny(queue, ":/")+1:]

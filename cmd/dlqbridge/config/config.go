@@ -73,6 +73,7 @@ type Route struct {
 	ResumeTo          string              `yaml:"resume_to" doc:"With resume: the queue or topic that resumes go to, where that is not the source; named like the source and on the same broker."`
 	CompensateTo      string              `yaml:"compensate_to" doc:"The queue or topic that compensations go to, on the same broker; without it a record whose effect is confirmed waits for a person."`
 	CompensateAgain   bool                `yaml:"compensate_idempotent" doc:"Whoever reads compensations honours their idempotency keys, so that one in doubt may be sent again; without it a person decides."`
+	Completions       string              `yaml:"completions" doc:"A queue or subscription of completion messages, in which workers say that what was sent back to them is done."`
 	Outcome           Outcome             `yaml:"outcome" doc:"What completes a redrive: evidence, or also the absence of a recurrence until the observation ends."`
 	MaxRun            Duration            `yaml:"max_run" doc:"How long a run without a lease may still be going after its last sign of life."`
 	Stores            []string            `yaml:"stores" doc:"Where agent context comes from, asked in this order: message, ledger and the names under stores." pattern:"^[a-z0-9][a-z0-9_-]{0,62}$"`

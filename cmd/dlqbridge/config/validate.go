@@ -79,9 +79,11 @@ func validateTables(d *decoder, t Tables) {
 
 func validateRoutes(d *decoder, routes []Route, stores []string) {
 	names, places := map[string]int{}, map[string]int{}
+	readers := map[string]string{}
 	for i, r := range routes {
 		path := fmt.Sprintf("routes[%d]", i)
 		validateRoute(d, path, r, stores)
+		validateCompletions(d, path, r, readers)
 		if first, twice := names[r.Name]; twice && r.Name != "" {
 			d.reportAt(path+".name", fmt.Sprintf("%q is the name of routes[%d] already", r.Name, first), "give each route its own name")
 		} else {

@@ -31,12 +31,14 @@ type Metrics struct {
 	queueDepth *prometheus.GaugeVec // route, state
 	stuck      *prometheus.GaugeVec // route
 	outcomes   *prometheus.CounterVec
-	lapsed     prometheus.Counter
-	waiting    *prometheus.GaugeVec
-	rechecks   *prometheus.CounterVec
-	swept      prometheus.Counter
-	loops      *prometheus.CounterVec
-	calls      *prometheus.CounterVec
+	// completions are completion messages, by route and result.
+	completions *prometheus.CounterVec
+	lapsed      prometheus.Counter
+	waiting     *prometheus.GaugeVec
+	rechecks    *prometheus.CounterVec
+	swept       prometheus.Counter
+	loops       *prometheus.CounterVec
+	calls       *prometheus.CounterVec
 
 	open       *prometheus.GaugeVec // route, cause, status
 	effects    *prometheus.GaugeVec // route, effect
@@ -109,6 +111,7 @@ func New(o Options) *Metrics {
 	m.queueDepth = gauge("dead_letter_queue_messages", "Messages in the dead-letter queue by the provider's own counters.", "route", "state")
 	m.stuck = gauge("intake_stuck", "1 while a dead-letter queue shows messages and gives none.", "route")
 	m.outcomes = counter("redrive_outcomes_total", "Redrives by how they ended, as this process settled them; recurrences are seen by intake.", "outcome")
+	m.completions = counter("completion_messages_total", "Completion messages by what became of them: waiting and unknown ones stay in their place.", "route", "result")
 	lapsed := counter("authorizations_lapsed_total", "Authorisations that ran out.")
 	m.lapsed = lapsed.WithLabelValues()
 	m.waiting = gauge("redrives_waiting", "Records sent whose outcome is open, as last observed.", "state")
@@ -202,6 +205,13 @@ func (m *Metrics) Observe(e enrich.Event) {
 	}
 	if e.Kind == enrich.EventRecurrence {
 		m.outcomes.WithLabelValues(string(dlqbridge.OutcomeRecurred)).Inc()
+	}
+}
+
+// Confirmed counts what became of a route's completion messages.
+func (m *Metrics) Confirmed(route string, n redrive.Confirmations) {
+	for result, count := range map[string]int{"completed": n.Completed, "repeated": n.Repeated, "waiting": n.Waiting, "unknown": n.Unknown} {
+		m.completions.WithLabelValues(route, result).Add(float64(count))
 	}
 }
 

@@ -286,9 +286,10 @@ func wait(ctx context.Context, d time.Duration) bool {
 
 // observe settles the outcomes of redrives.
 func (s *Server) observe(ctx context.Context) error {
+	_, confirmErr := s.o.Bridge.Confirm(ctx, s.redrive, "", s.o.Metrics.Confirmed)
 	seen, err := s.redrive.Observe(ctx, redrive.ObserveRequest{})
 	s.o.Metrics.Observed(seen)
-	return err
+	return errors.Join(confirmErr, err)
 }
 
 // rechecksAtOnce bounds the records judged anew at the same time.

@@ -82,6 +82,7 @@ type Bridge struct {
 	destinations map[string]dlqbridge.Destination // by name or URN
 	sources      map[string]source                // by route
 	asides       map[aside]string                 // URNs
+	completions  map[string]dlqbridge.DeadLetters // by route
 	closers      []func(context.Context) error
 }
 
@@ -100,7 +101,7 @@ func New(o Options) (*Bridge, error) {
 	b := &Bridge{
 		Config: o.Config, Store: store, tables: tables, DynamoDB: dynamodb.NewFromConfig(o.AWS), SQS: sqs.NewFromConfig(o.AWS), Log: o.Log, Now: o.Now,
 		holder: o.Holder, progress: o.Progress,
-		judges: map[string]*enrich.Enricher{}, destinations: map[string]dlqbridge.Destination{}, sources: map[string]source{}, asides: map[aside]string{}, connect: o.PubSub,
+		judges: map[string]*enrich.Enricher{}, destinations: map[string]dlqbridge.Destination{}, sources: map[string]source{}, asides: map[aside]string{}, completions: map[string]dlqbridge.DeadLetters{}, connect: o.PubSub,
 	}
 	if b.connect == nil {
 		b.connect = func(ctx context.Context) (*gcppubsub.Client, error) { return gcppubsub.NewClient(ctx) }

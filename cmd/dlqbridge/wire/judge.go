@@ -70,7 +70,7 @@ func (j judge) Judge(ctx context.Context, asks []redrive.Ask) []redrive.Judgemen
 			asking.Go(func() {
 				subjects := make([]enrich.Subject, len(chunk))
 				for k, i := range chunk {
-					subjects[k] = enrich.Subject{Case: cases[i], Note: asks[i].Note}
+					subjects[k] = enrich.Subject{Case: cases[i], Note: asks[i].Note, Completed: asks[i].Completed, Undone: asks[i].Undone}
 				}
 				j.b.withPayloads(ctx, e, subjects)
 				for k, answer := range e.Judge(ctx, j.b.Now(), subjects) {
