@@ -143,9 +143,10 @@ func foldOver(e FoldInput, keep func(Finding) bool) Effect {
 		general = slices.DeleteFunc(general, func(f Finding) bool { return f.Proof == ProofDeclared })
 	}
 
+	byStep := ofSteps(named)
 	confirmed := false
-	for _, k := range steps(named, keep) {
-		switch settle(about(k, named, general)) {
+	for _, k := range steps(named, byStep, keep) {
+		switch settle(about(k, byStep[k.step], general)) {
 		case EffectUnknown:
 			return EffectUnknown
 		case EffectConfirmed:
@@ -186,17 +187,28 @@ func (e FoldInput) counts(f Finding) bool {
 	return false
 }
 
+// ofSteps puts findings together by step: a task may have thousands.
+func ofSteps(named []Finding) map[string][]Finding {
+	out := make(map[string][]Finding, len(named))
+	for _, f := range named {
+		out[f.Step] = append(out[f.Step], f)
+	}
+	return out
+}
+
 // stepKey is one step of one run.
 type stepKey struct{ run, step string }
 
 // steps lists the steps that are named and kept, each run's own. A finding
 // without a run joins the runs known for its step.
-func steps(named []Finding, keep func(Finding) bool) []stepKey {
+func steps(named []Finding, byStep map[string][]Finding, keep func(Finding) bool) []stepKey {
 	var keys []stepKey
+	seen := map[stepKey]bool{}
 	for _, f := range named {
 		k := stepKey{f.Run, f.Step}
-		joins := f.Run == "" && slices.ContainsFunc(named, func(g Finding) bool { return g.Step == f.Step && g.Run != "" })
-		if !joins && keep(f) && !slices.Contains(keys, k) {
+		joins := f.Run == "" && slices.ContainsFunc(byStep[f.Step], func(g Finding) bool { return g.Run != "" })
+		if !joins && keep(f) && !seen[k] {
+			seen[k] = true
 			keys = append(keys, k)
 		}
 	}
@@ -206,10 +218,10 @@ func steps(named []Finding, keep func(Finding) bool) []stepKey {
 // about is what speaks about one named step: its own findings, and the general
 // ones of somebody who judged all steps. "Nobody began any other step" and
 // "tasks change nothing" say nothing about a step that is named.
-func about(k stepKey, named, general []Finding) []Finding {
+func about(k stepKey, ofStep, general []Finding) []Finding {
 	var out []Finding
-	for _, f := range named {
-		if f.Step == k.step && (f.Run == k.run || f.Run == "") {
+	for _, f := range ofStep {
+		if f.Run == k.run || f.Run == "" {
 			out = append(out, f)
 		}
 	}
@@ -308,8 +320,9 @@ func Confirmed(e FoldInput) []ConfirmedStep {
 		}
 	}
 	var out []ConfirmedStep
-	for _, k := range steps(named, func(f Finding) bool { return !e.Checkpoint.Covers(f) }) {
-		if all := about(k, named, general); settle(all) == EffectConfirmed {
+	byStep := ofSteps(named)
+	for _, k := range steps(named, byStep, func(f Finding) bool { return !e.Checkpoint.Covers(f) }) {
+		if all := about(k, byStep[k.step], general); settle(all) == EffectConfirmed {
 			out = append(out, confirmedBy(k, all))
 		}
 	}

@@ -172,8 +172,16 @@ type Arrival struct {
 	Mark *Mark `json:"mark,omitempty"`
 	// PayloadSHA256 and PayloadBytes describe the payload kept under this key.
 	PayloadSHA256 string `json:"payloadSha256"`
-	PayloadBytes  int    `json:"payloadBytes"`
+	// Marks names the attributes that the provider added when it gave the letter
+	// up; they are not the producer's and are not sent back. ProducerSHA256 is the
+	// payload's hash without them, empty if there are none.
+	Marks          []string `json:"marks,omitempty"`
+	ProducerSHA256 string   `json:"producerSha256,omitempty"`
+	PayloadBytes   int      `json:"payloadBytes"`
 }
+
+// SentSHA256 is the hash of what goes back: the payload without the provider's marks.
+func (a Arrival) SentSHA256() string { return cmp.Or(a.ProducerSHA256, a.PayloadSHA256) }
 
 // FieldConflict is a different value found by a selector of lower rank.
 type FieldConflict struct {
@@ -245,8 +253,11 @@ type Context struct {
 	Failure    Failure     `json:"failure"`
 	Findings   []Finding   `json:"findings"`
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
-	Folded     Folded      `json:"folded"`
-	RepeatSafe bool        `json:"repeatSafe"`
+	// Omitted counts the findings that were folded and are not among Findings,
+	// because there are too many to keep, by their state.
+	Omitted    map[Effect]int `json:"omitted,omitempty"`
+	Folded     Folded         `json:"folded"`
+	RepeatSafe bool           `json:"repeatSafe"`
 	// Reason is the decision's sentence; Restriction what forbids more.
 	Reason      string `json:"reason"`
 	Restriction string `json:"restriction,omitempty"`

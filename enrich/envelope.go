@@ -259,6 +259,23 @@ func (x *extraction) has(names ...string) bool {
 // origin notes what put the letter into the dead-letter place where no queue did.
 func (x *extraction) origin(name string) { x.fact(factOrigin, name) }
 
+// marks notes which of these attributes the provider has added to the letter
+// when it gave up. A letter that the broker moved from a queue was sent there
+// with them, so they are its producer's own.
+func (x *extraction) marks(names ...string) {
+	if fromQueue(x.letter) {
+		return
+	}
+	p := x.letter.Payload
+	for _, name := range names {
+		if _, there := p.Attribute(name); there {
+			x.arrival.Marks = append(x.arrival.Marks, name)
+			p = p.Without(name)
+		}
+	}
+	x.arrival.ProducerSHA256 = p.Hash()
+}
+
 // Facts that other files look at.
 const (
 	factOrigin  = "origin"

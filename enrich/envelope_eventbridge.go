@@ -13,6 +13,7 @@ func openRuleDLQ(x *extraction) bool {
 		return false
 	}
 	x.origin("eventbridge-rule")
+	x.marks("RULE_ARN", "TARGET_ARN", "ERROR_CODE", "ERROR_MESSAGE", "RETRY_ATTEMPTS", "EXHAUSTED_RETRY_CONDITION")
 	x.fact("eventbridge.rule", x.own("RULE_ARN"))
 	x.fact("eventbridge.target", x.own("TARGET_ARN"))
 	x.fact("eventbridge.retries", x.own("RETRY_ATTEMPTS"))
@@ -27,6 +28,7 @@ func openSchedulerDLQ(x *extraction) bool {
 		return false
 	}
 	x.origin("eventbridge-scheduler")
+	x.marks("SCHEDULE_ARN", "EXECUTION_ID", "SCHEDULED_TIME", "IS_PAYLOAD_TRUNCATED", "ERROR_CODE", "ERROR_MESSAGE", "RETRY_ATTEMPTS", "EXHAUSTED_RETRY_CONDITION")
 	x.fact("scheduler.schedule", x.own("SCHEDULE_ARN"))
 	x.fact("scheduler.execution", x.own("EXECUTION_ID"))
 	x.fact("scheduler.time", x.own("SCHEDULED_TIME"))

@@ -25,6 +25,7 @@ func openLambdaDLQ(x *extraction) bool {
 		return false
 	}
 	x.origin("lambda-async")
+	x.marks("RequestID", "ErrorCode", "ErrorMessage")
 	x.fact("lambda.requestId", x.own("RequestID"))
 	if len(x.own("ErrorMessage")) >= lambdaMessage {
 		x.fact("lambda.messageCut", "possibly")

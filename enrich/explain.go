@@ -79,6 +79,10 @@ func Explain(c dlqbridge.Case, a Around) Explanation {
 	for _, f := range x.Findings {
 		e.Steps = append(e.Steps, sentence(f, x.Checkpoint, k))
 	}
+	if n := x.Omitted; len(n) > 0 {
+		e.Steps = append(e.Steps, fmt.Sprintf("And more that is not kept, but was looked at: %d not known, %d that happened, %d that did not.",
+			n[dlqbridge.EffectUnknown], n[dlqbridge.EffectConfirmed], n[dlqbridge.EffectNone]))
+	}
 	if len(x.Findings) == 0 {
 		e.Steps = append(e.Steps, "Nobody said anything about an effect; silence proves nothing, so the effect is unknown.")
 	}

@@ -64,7 +64,7 @@ type FixtureBytes struct {
 // decided on.
 func Export(c dlqbridge.Case, p *dlqbridge.Payload, raw bool) (f Fixture, ok bool) {
 	x := c.Context(c.Control.Context)
-	if x == nil || x.Action == "" {
+	if x == nil || x.Action == "" || len(x.Omitted) > 0 {
 		return f, false
 	}
 	c = asOf(c, *x)

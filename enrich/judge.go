@@ -31,6 +31,8 @@ const (
 const (
 	recheckFirst = 5 * time.Minute
 	recheckLast  = 6 * time.Hour
+	// RecheckLeast bounds what a store may wish.
+	recheckLeast = 30 * time.Second
 )
 
 func recheckUnavailable(now, lastSeen time.Time) time.Time {
@@ -39,6 +41,24 @@ func recheckUnavailable(now, lastSeen time.Time) time.Time {
 		wait = min(max(now.Sub(lastSeen)/2, recheckFirst), recheckLast)
 	}
 	return now.Add(wait).Truncate(time.Millisecond)
+}
+
+// recheckAt is when another look may see more: a store that could not be asked
+// is asked again, and one that said when it will know more is asked then, but
+// never in a hot loop.
+func (k known) recheckAt(now, lastSeen time.Time) time.Time {
+	var at time.Time
+	if len(k.unavailable) > 0 {
+		at = recheckUnavailable(now, lastSeen)
+	}
+	if k.askAgain.IsZero() {
+		return at
+	}
+	again := k.askAgain
+	if least := now.Add(recheckLeast); again.Before(least) {
+		again = least
+	}
+	return firstTime(at, saneTime(again))
 }
 
 // Judgement is what is known about a subject at one moment and what follows.
@@ -146,6 +166,11 @@ func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgeme
 	})
 	// What was made to undo something is sent again by nobody but a person.
 	policy.AutoAuthorize = policy.AutoAuthorize && !f.compensation
+	kept, omitted := keptFindings(findings)
+	if decision.Action == dlqbridge.ActionCompensate && omitted[dlqbridge.EffectConfirmed] > 0 {
+		// Whoever undoes effects must know all of them, and not all are kept.
+		decision.Action, decision.Status = dlqbridge.ActionHumanReview, dlqbridge.StatusUnderInvestigation
+	}
 	conflict := f.differ()
 	late := f.control.Late && !f.looked
 	decision = f.overrule(decision, conflict, late)
@@ -160,7 +185,7 @@ func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgeme
 		Decision: decision, Policy: policy, By: e.route.Policy, Conflict: conflict, Fix: f.fix, Approvers: f.approvers,
 		SeenRedriveN: k.seenN, SeenRun: k.seenRun, Compensates: e.route.Compensates, CompensatesAgain: e.route.CompensatesAgain, now: now, fresh: f.fresh, looked: f.looked,
 		Context: dlqbridge.Context{
-			At: now, Deliveries: s.Deliveries, Task: k.task, Failure: failure, Findings: nonNil(findings), Checkpoint: k.checkpoint, Folded: folded,
+			At: now, Deliveries: s.Deliveries, Task: k.task, Failure: failure, Findings: kept, Omitted: omitted, Checkpoint: k.checkpoint, Folded: folded,
 			RepeatSafe: repeatSafe, Unavailable: k.unavailable, CompletedBy: k.completed,
 			TraceID: k.traceID, Artifacts: k.artifacts,
 			Action: decision.Action, Why: decision.Why, Heard: k.heard(), FirstAttempt: k.firstAttempt, Runs: k.runs, KeysDiffer: k.keysDiffer,
@@ -171,8 +196,8 @@ func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgeme
 	}
 	if running {
 		j.Context.RunningUntil, j.RecheckAt = k.runningUntil, k.runningUntil
-	} else if len(k.unavailable) > 0 {
-		j.RecheckAt = recheckUnavailable(now, f.control.LastSeen)
+	} else {
+		j.RecheckAt = k.recheckAt(now, f.control.LastSeen)
 	}
 	j.Context.Reason = e.reason(f, k, j)
 	j.Context.Restriction = e.restriction(f, j)
@@ -323,6 +348,8 @@ type known struct {
 	traceID      string
 	artifacts    []dlqbridge.Artifact
 	unavailable  map[string]string
+	// askAgain is when a store may know more by itself; zero is never.
+	askAgain time.Time
 	// keysDiffer: stores name different idempotency keys.
 	keysDiffer bool
 	// stores names those that answered, the letter itself not counted.
@@ -373,6 +400,7 @@ func join(now time.Time, heard []dlqbridge.Testimony) known {
 			k.seenN, k.seenRun = t.SeenRedriveN, t.SeenRun
 		}
 		k.runs = max(k.runs, t.Runs)
+		k.askAgain = firstTime(k.askAgain, t.AskAgain)
 		if t.TraceID != "" && k.traceID == "" {
 			k.traceID = t.TraceID
 		}

@@ -125,7 +125,7 @@ func TestContractRows(t *testing.T) {
 		{"worker's word, not trusted", sent(timeout + `,"effect":"none_confirmed","n":1`), plainly, dlqbridge.CauseTimeout, unknown, decided(dlqbridge.ActionHumanReview, looked, dlqbridge.WhyEffectUnknown), ""},
 		{"producer's word on a moved letter", ctx(timeout + `,"effect":"none_confirmed","n":1`), trust, dlqbridge.CauseTimeout, unknown, decided(dlqbridge.ActionHumanReview, looked, dlqbridge.WhyEffectUnknown), ""},
 		{"worker confirms", sent(timeout + `,"effect":"confirmed"`), plainly, dlqbridge.CauseTimeout, confirmed, decided(dlqbridge.ActionCompensate, dlqbridge.StatusAwaitingOperationalDecision, dlqbridge.WhyEffectConfirmed), "The task changed something"},
-		{"too many steps to judge", ctx(timeout), stores(dlqbridge.Testimony{Findings: make([]dlqbridge.Finding, 300)}), dlqbridge.CauseTimeout, unknown, decided(dlqbridge.ActionHumanReview, looked, dlqbridge.WhyEffectUnknown), "could not be asked"},
+		{"too many steps to judge", ctx(timeout), stores(dlqbridge.Testimony{Findings: make([]dlqbridge.Finding, 10_001)}), dlqbridge.CauseTimeout, unknown, decided(dlqbridge.ActionHumanReview, looked, dlqbridge.WhyEffectUnknown), "could not be asked"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := enrich.Route{Name: "orders", Place: arn("orders-dlq"), Source: arn("orders")}

@@ -121,6 +121,9 @@ func (e *Enricher) restriction(f *facts, j Judgement) string {
 	if t := j.Context.Task; t.Attempts != nil && t.MaxAttempts != nil && *t.Attempts >= *t.MaxAttempts {
 		out = append(out, fmt.Sprintf("has used %d of its %d attempts: a worker may refuse it", *t.Attempts, *t.MaxAttempts))
 	}
+	if n := j.Context.Omitted[dlqbridge.EffectConfirmed]; n > 0 {
+		out = append(out, fmt.Sprintf("has %d more effects than a record keeps: to be undone by hand, by what its stores say", n))
+	}
 	if j.Conflict {
 		out = append(out, "letters differ: not sent while they do")
 	}

@@ -34,7 +34,7 @@ func verdictOf(x dlqbridge.Context) Verdict {
 // decided on.
 func (e *Enricher) Replay(c dlqbridge.Case, payload *dlqbridge.Payload) (was, is Verdict, ok bool) {
 	x := c.Context(c.Control.Context)
-	if x == nil || x.Action == "" {
+	if x == nil || x.Action == "" || len(x.Omitted) > 0 {
 		return was, is, false
 	}
 	s := Subject{Case: asOf(c, *x), Payload: payload}

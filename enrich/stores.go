@@ -118,16 +118,41 @@ func (e *Enricher) askOne(ctx context.Context, store dlqbridge.Store, questions 
 	return out
 }
 
-// maxFindings bounds what one store may say about one task. Whoever says more
-// leaves the effect unknown, since steps would be missing.
-const maxFindings = 200
+// maxFolded bounds what one store may say about one task: all of it is folded.
+// Whoever says more leaves the effect unknown, since steps would be missing.
+const maxFolded = 10_000
+
+// maxKept is how many findings a record keeps of what was folded: with the
+// longest texts they stay far below DynamoDB's 400 KB item.
+const maxKept = 200
+
+// keptFindings are those that a record keeps, and how many it omits by state:
+// first what speaks of all steps, then what is in doubt, then what happened.
+func keptFindings(all []dlqbridge.Finding) (kept []dlqbridge.Finding, omitted map[dlqbridge.Effect]int) {
+	if len(all) <= maxKept {
+		return nonNil(all), nil
+	}
+	rank := func(f dlqbridge.Finding) int {
+		if f.Step == dlqbridge.AllSteps {
+			return 0
+		}
+		return map[dlqbridge.Effect]int{dlqbridge.EffectUnknown: 1, dlqbridge.EffectConfirmed: 2, dlqbridge.EffectNone: 3}[f.State]
+	}
+	kept = slices.Clone(all)
+	slices.SortStableFunc(kept, func(a, b dlqbridge.Finding) int { return cmp.Compare(rank(a), rank(b)) })
+	omitted = map[dlqbridge.Effect]int{}
+	for _, f := range kept[maxKept:] {
+		omitted[f.State]++
+	}
+	return kept[:maxKept], omitted
+}
 
 // sane bounds what a store said: its rows are written by workers and may hold
 // anything.
 func sane(t dlqbridge.Testimony) dlqbridge.Testimony {
 	t.Findings = slices.Clone(t.Findings)
-	if len(t.Findings) > maxFindings {
-		t.Unavailable = fmt.Sprintf("more than %d steps", maxFindings)
+	if len(t.Findings) > maxFolded {
+		t.Unavailable = fmt.Sprintf("more than %d steps", maxFolded)
 		t.Findings = nil
 		return t
 	}
@@ -162,7 +187,7 @@ func sane(t dlqbridge.Testimony) dlqbridge.Testimony {
 			Store: cmp.Or(c.Store, t.Store), Run: exact(c.Run, c.Run, maxName), At: saneTime(c.At), RedriveN: c.RedriveN,
 		}
 	}
-	t.RunningUntil, t.FirstAttempt = saneTime(t.RunningUntil), saneTime(t.FirstAttempt)
+	t.RunningUntil, t.FirstAttempt, t.AskAgain = saneTime(t.RunningUntil), saneTime(t.FirstAttempt), saneTime(t.AskAgain)
 	t.TraceID = cut(t.TraceID, maxName)
 	t.Artifacts = slices.Clone(t.Artifacts)
 	if len(t.Artifacts) > maxEntries {
@@ -245,7 +270,8 @@ func mergeTask(earlier, later dlqbridge.Task) dlqbridge.Task {
 	return t
 }
 
-// firstTime is the nearer of two limits: the more careful one.
+// firstTime is the nearer of two times of which each may be none; of two limits
+// it is the more careful one.
 func firstTime(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -88,14 +88,14 @@ func (f *facts) payload() string {
 	if f.repair != nil {
 		return f.repair.SHA256
 	}
-	return f.newest().PayloadSHA256
+	return f.newest().SentSHA256()
 }
 
 // ran are the payloads that runs may have got: those of letters and of sends.
 func (f *facts) ran() []string {
 	all := slices.Clone(f.sent)
 	for _, a := range f.arrivals {
-		all = append(all, a.PayloadSHA256)
+		all = append(all, a.SentSHA256())
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -221,7 +221,7 @@ func (f *facts) repaired(r *dlqbridge.Repair) {
 	if r.Chosen {
 		f.agreed = agreed{nil, len(f.arrivals)}
 	} else if len(f.agreed.hashes) == 0 && len(f.arrivals) > 0 {
-		f.agreed.hashes = []string{f.arrivals[0].PayloadSHA256}
+		f.agreed.hashes = []string{f.arrivals[0].SentSHA256()}
 	}
 	f.agreed.hashes = append(slices.Clone(f.agreed.hashes), r.BaseSHA256, r.SHA256)
 	f.repair = r
@@ -242,7 +242,7 @@ func (f *facts) differ() bool {
 	}
 	want := f.agreed.hashes
 	if len(want) == 0 {
-		want = []string{first.PayloadSHA256}
+		want = []string{first.SentSHA256()}
 	}
-	return slices.ContainsFunc(f.arrivals[f.agreed.from:], func(a dlqbridge.Arrival) bool { return !slices.Contains(want, a.PayloadSHA256) })
+	return slices.ContainsFunc(f.arrivals[f.agreed.from:], func(a dlqbridge.Arrival) bool { return !slices.Contains(want, a.SentSHA256()) })
 }

@@ -79,6 +79,8 @@ type DocumentEffect struct {
 	Uncovered  dlqbridge.Effect  `json:"uncovered"`
 	RepeatSafe bool              `json:"repeatSafe"`
 	Findings   []DocumentFinding `json:"findings"`
+	// Omitted counts by state what was folded and is not kept; absent if all is.
+	Omitted map[dlqbridge.Effect]int `json:"omitted,omitempty"`
 }
 
 // DocumentFinding is what one store says about one step.
@@ -246,7 +248,7 @@ func Show(c dlqbridge.Case) Document {
 		ID: k.ID, Version: k.Version, Status: k.Status, Identity: k.Identity, Route: k.Route, Previous: orNull(k.Previous),
 		Source: DocumentSource{Provider: k.Provider, URN: orNull(k.Source)},
 		Task:   taskOf(x.Task), Checkpoint: checkpointOf(x.Checkpoint), Failure: failureOf(k, x.Failure),
-		Effect: DocumentEffect{State: k.Effect, Uncovered: k.Uncovered, RepeatSafe: k.RepeatSafe, Findings: findingsOf(x.Findings)},
+		Effect: DocumentEffect{State: k.Effect, Uncovered: k.Uncovered, RepeatSafe: k.RepeatSafe, Findings: findingsOf(x.Findings), Omitted: x.Omitted},
 		Decision: DocumentDecision{
 			Action: k.Action, Owner: orNull(k.Owner), Reason: orNull(x.Reason), By: orNull(decided.By), At: at(decided.At),
 			TriageBy: at(k.TriageBy), NotBefore: at(k.NotBefore), Restriction: orNull(x.Restriction), Rule: k.Why,

@@ -143,6 +143,8 @@ func (a *adopter) couldMark(ctx context.Context, c dlqbridge.Control) bool {
 	if err != nil {
 		return false // nobody relies on a mark that may not be there
 	}
+	// The provider's own marks are still in it: one that only fits without them
+	// counts as unmarked, which is the careful side.
 	_, _, ok := marked(p, dlqbridge.Mark{}, c.Provider, c.Source, a.dest.MaxAttributes)
 	return ok
 }

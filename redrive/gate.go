@@ -213,7 +213,7 @@ func (r *runner) fit(ctx context.Context, c dlqbridge.Control, j Judgement, p dl
 	}
 	it.out = dlqbridge.Outgoing{TraceHeader: j.Arrival.Trace}
 	var says dlqbridge.Mark
-	it.out.Payload, says, it.marked = marked(p, m, c.Provider, r.reader(c), r.facts.MaxAttributes)
+	it.out.Payload, says, it.marked = marked(producers(p, j.Arrival), m, c.Provider, r.reader(c), r.facts.MaxAttributes)
 	if r.facts.FIFO {
 		it.out.DedupID = fmt.Sprintf("%s.%d", c.ID, it.n)
 	}

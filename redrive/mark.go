@@ -11,6 +11,15 @@ import (
 // a dead-lettered message; they are not the producer's.
 const deadLetterMarks = "CloudPubSubDeadLetterSource"
 
+// producers is the payload without the attributes that the provider added when
+// it gave the letter up, as the arrival names them.
+func producers(p dlqbridge.Payload, a dlqbridge.Arrival) dlqbridge.Payload {
+	for _, name := range a.Marks {
+		p = p.Without(name)
+	}
+	return p
+}
+
 // marked returns the payload as it is sent: the producer's bytes without a
 // provider's dead-letter marks, and our one mark if it has a place. A mark from
 // an earlier redrive is replaced. Without a place the message goes unmarked, and

@@ -79,6 +79,7 @@ type Route struct {
 	Stores            []string            `yaml:"stores" doc:"Where agent context comes from, asked in this order: message, ledger and the names under stores." pattern:"^[a-z0-9][a-z0-9_-]{0,62}$"`
 	LedgerPrefix      string              `yaml:"ledger_prefix" doc:"Put before the task id in the ledger, where several routes share a table."`
 	Fields            map[string][]string `yaml:"fields" doc:"Selectors per field, before the well-known spellings: attr:NAME, sys:NAME, body:/json/pointer or jmespath:EXPRESSION."`
+	SNSTopics         []string            `yaml:"sns_topics" doc:"ARNs of the SNS topics that are subscribed to the source without raw delivery. Their envelopes are opened, which says that nobody else may send to the queue; those of other topics are shown as looking like one." pattern:"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}(\\.fifo)?$"`
 	Classify          []Rule              `yaml:"classify" doc:"Rules for the cause of a failure, before those of all routes."`
 	Probe             string              `yaml:"probe" doc:"An http or https URL that is asked before a job sends its first message and after each pause; an answer outside 200 to 299 pauses the job." pattern:"^https?://[^@]+$"`
 	AutoCancelExpired bool                `yaml:"auto_cancel_expired" doc:"Close records past their valid_until as cancelled_expired when a run comes to them; without it they wait for a person."`

@@ -131,6 +131,7 @@ func validateRoute(d *decoder, path string, r Route, stores []string) {
 		d.reportAt(path+".probe", "is no URL that can be asked", "write an http or https URL without a password, such as https://payments.internal/health")
 	}
 	d.number(path+".pollers", r.Pollers, 1, maxPollers)
+	validateTopics(d, path, r)
 	validateStores(d, path, r, stores)
 	for _, taskType := range sortedKeys(r.TaskSchemas) {
 		if taskType == "" || r.TaskSchemas[taskType] == "" {
@@ -139,6 +140,23 @@ func validateRoute(d *decoder, path string, r Route, stores []string) {
 	}
 	for _, name := range sortedKeys(r.Fields) {
 		validateField(d, path+".fields."+name, name, r.Fields[name])
+	}
+}
+
+var topicARN = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$`)
+
+func validateTopics(d *decoder, path string, r Route) {
+	if len(r.SNSTopics) > 0 && r.SQS == nil {
+		d.reportAt(path+".sns_topics", "needs sqs", "SNS delivers to queues; leave it out on other brokers")
+	}
+	for i, topic := range r.SNSTopics {
+		at := fmt.Sprintf("%s.sns_topics[%d]", path, i)
+		switch {
+		case !topicARN.MatchString(topic):
+			d.reportAt(at, fmt.Sprintf("%q is no topic's ARN", topic), "write arn:aws:sns:REGION:ACCOUNT:NAME, as `records explain` shows it for a letter that was not opened")
+		case slices.Index(r.SNSTopics, topic) < i:
+			d.reportAt(at, fmt.Sprintf("%q is listed twice", topic), "keep one of them")
+		}
 	}
 }
 

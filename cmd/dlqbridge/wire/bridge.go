@@ -133,7 +133,7 @@ func (b *Bridge) ledger() (*ledger.Reader, error) {
 func (b *Bridge) enricher(r config.Route, place, source string, resumed []string, reader *ledger.Reader) (*enrich.Enricher, error) {
 	route := enrich.Route{
 		Name: r.Name, Place: place, Source: source, Effects: dlqbridge.Effects(r.Effects), IdempotencyWindow: time.Duration(r.IdempotencyWindow),
-		TrustWorker: r.TrustWorker, Resume: r.Resume, Resumed: resumed, Compensates: r.CompensateTo != "", CompensatesAgain: r.CompensateAgain, Stores: b.routeStores(r, reader), Fields: r.Fields, Policies: b.Config.Policies(),
+		TrustWorker: r.TrustWorker, Resume: r.Resume, Resumed: resumed, Compensates: r.CompensateTo != "", CompensatesAgain: r.CompensateAgain, Stores: b.routeStores(r, reader), Fields: r.Fields, Topics: r.SNSTopics, Policies: b.Config.Policies(),
 	}
 	if err := addRules(b.Config, r, &route); err != nil {
 		return nil, err

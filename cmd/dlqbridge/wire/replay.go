@@ -86,7 +86,7 @@ func SkippedWords(reason string) string {
 	case SkippedRoute:
 		return "its route is not in this configuration"
 	case SkippedContext:
-		return "what it was decided on is not stored any more"
+		return "what it was decided on is not stored, or not all of it"
 	case SkippedPayload:
 		return "its route has rules over attributes, and its payload is gone"
 	}
