@@ -320,6 +320,15 @@ type Question struct {
 	Now          time.Time
 }
 
+// OutcomeStore is a Store that can say whether tasks completed, and nothing
+// else, with far fewer calls than Ask takes.
+type OutcomeStore interface {
+	Store
+	// Outcomes answers by position; nil is not completed. An error says that it
+	// cannot tell now.
+	Outcomes(ctx context.Context, questions []Question) ([]*Completion, error)
+}
+
 // Store is a place that holds agent context.
 type Store interface {
 	// Name is the store's name in configuration and on findings.

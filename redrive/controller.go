@@ -52,6 +52,8 @@ type Options struct {
 	// Counted reads histories in batches; nil reads them one by one from Cases.
 	Counted dlqbridge.CountedReader
 	Judge   Judge
+	// Glance looks at outcomes with few calls; nil asks the judge about each.
+	Glance Glancer
 	// Destination opens where a route's work for a source is sent to. It is
 	// called once per job; errors keep their meaning.
 	Destination func(ctx context.Context, route, urn string) (dlqbridge.Destination, error)

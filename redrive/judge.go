@@ -15,6 +15,22 @@ type Judge interface {
 	Judge(ctx context.Context, asks []Ask) []Judgement
 }
 
+// Glancer says with few calls whether tasks completed, where the stores can be
+// asked for that alone.
+type Glancer interface {
+	// Glance answers by position.
+	Glance(ctx context.Context, asks []Ask) []Glance
+}
+
+// Glance is what a glance shows of one task.
+type Glance struct {
+	// Known: every store that could show a completion has answered. Without it
+	// nothing follows, and the judge is asked.
+	Known bool
+	// Completed is who completed the task; nil is nobody so far.
+	Completed *dlqbridge.Completion
+}
+
 // Ask is one record to judge, with what is about to be said about it.
 type Ask struct {
 	// Control is the control item as it was just read.

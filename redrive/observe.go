@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -64,6 +65,23 @@ type observation struct {
 	windows map[string]time.Duration // by route and destination
 	ordered map[string]bool          // the same
 	seen    Observed
+	// over are the redrives of a chunk whose outcome is known, silent those that
+	// nobody saw one of until the end of their window.
+	over   []settlement
+	silent []silence
+}
+
+// settlement is the move that says how a redrive ended, and the context it names.
+type settlement struct {
+	outcome   dlqbridge.SendOutcome
+	judgement Judgement
+	step      dlqbridge.Step
+}
+
+// silence is a redrive without an outcome.
+type silence struct {
+	control dlqbridge.Control
+	window  time.Duration
 }
 
 func (o *observation) look(ctx context.Context, ids []string, job string) error {
@@ -92,6 +110,11 @@ func (o *observation) look(ctx context.Context, ids []string, job string) error 
 	if err != nil {
 		return err
 	}
+	asks, err = o.glance(ctx, asks, notes)
+	if err != nil {
+		return err
+	}
+	var failed []error
 	for i, j := range o.judge(ctx, asks) {
 		c := asks[i].Control
 		note, noted := notes[c.ID]
@@ -101,12 +124,71 @@ func (o *observation) look(ctx context.Context, ids []string, job string) error 
 		case j.Err != nil:
 			o.unjudged(ctx, c, j.Err)
 		default:
-			if err := o.settle(ctx, c, note, j); err != nil {
-				return err
-			}
+			failed = append(failed, o.settle(ctx, c, note, j))
 		}
 	}
-	return nil
+	o.unconfirmed(ctx)
+	return errors.Join(append(failed, o.finish(ctx))...)
+}
+
+// glance settles what the stores can say without being asked in full, and
+// returns the others. Of a message that went out, and whose window is open, only
+// whether it completed counts; the redrive number is the proof of it. Where groups
+// keep their order, the arrival is needed too, to say how far the group has come.
+func (o *observation) glance(ctx context.Context, asks []Ask, notes map[string]dlqbridge.Send) ([]Ask, error) {
+	if o.o.Glance == nil {
+		return asks, nil
+	}
+	var sent, rest []Ask
+	for _, a := range asks {
+		note := notes[a.Control.ID]
+		quick := note.Outcome == dlqbridge.OutcomeSent && note.Action != dlqbridge.ActionCompensate && !undoing(a.Control)
+		if quick && o.o.Groups != nil {
+			ordered, err := o.keepsOrder(ctx, a.Control)
+			if err != nil {
+				return nil, err
+			}
+			quick = !ordered
+		}
+		if quick {
+			sent = append(sent, a)
+		} else {
+			rest = append(rest, a)
+		}
+	}
+	if len(sent) == 0 {
+		return asks, nil
+	}
+	now := o.clock()
+	for i, g := range o.o.Glance.Glance(ctx, sent) {
+		c := sent[i].Control
+		note := notes[c.ID]
+		window, err := o.window(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case g.Known && g.Completed == nil && now.Before(note.At.Add(window)):
+			o.seen.Waiting++
+		case g.Known && g.Completed != nil && g.Completed.RedriveN == note.N:
+			j := glanced(c, *g.Completed, now)
+			o.end(dlqbridge.OutcomeCompleted, j, complete(c, j, dlqbridge.VerbComplete, Observer, o.completed(note, j), now))
+		default:
+			rest = append(rest, sent[i])
+		}
+	}
+	return rest, nil
+}
+
+// glanced is what a glance shows: the completion, and what was known before it.
+func glanced(c dlqbridge.Control, by dlqbridge.Completion, now time.Time) Judgement {
+	reason := fmt.Sprintf("%s: run %s completed redrive %d; nothing else was asked", by.Store, by.Run, by.RedriveN)
+	return Judgement{Context: dlqbridge.Context{
+		Name: dlqbridge.Fingerprint("glance", c.ID, c.Context, by.Store, by.Run, strconv.Itoa(by.RedriveN), dlqbridge.FormatTime(by.At), dlqbridge.FormatTime(now)),
+		At:   now, Task: dlqbridge.Task{TaskID: c.TaskID, TaskType: c.TaskType, Tenant: c.Tenant}, Failure: dlqbridge.Failure{Cause: c.Cause, Signature: c.Signature},
+		Findings: []dlqbridge.Finding{}, Folded: dlqbridge.Folded{State: c.Effect, Uncovered: c.Uncovered}, RepeatSafe: c.RepeatSafe,
+		Reason: reason, CompletedBy: &by,
+	}}
 }
 
 // settle deals with one record that is being redriven.
@@ -127,26 +209,27 @@ func (o *observation) settle(ctx context.Context, c dlqbridge.Control, note dlqb
 		}
 	}
 	if why := o.completed(note, j); why != "" {
-		return o.finish(ctx, c, dlqbridge.OutcomeCompleted, j, complete(c, j, dlqbridge.VerbComplete, Observer, why, o.clock()))
+		o.end(dlqbridge.OutcomeCompleted, j, complete(c, j, dlqbridge.VerbComplete, Observer, why, o.clock()))
+		return nil
 	}
 	window, err := o.window(ctx, c)
 	if err != nil {
 		return err
 	}
-	now := o.clock()
+	route, _ := o.o.Route(c.Route)
+	switch now := o.clock(); {
 	// A run that is visibly going will have an outcome; cutting it off would
 	// only make a person look at work in progress.
-	if now.Before(note.At.Add(window)) || j.Context.RunningUntil.After(now) {
+	case now.Before(note.At.Add(window)) || j.Context.RunningUntil.After(now):
 		o.seen.Waiting++
-		return nil
+	case j.Context.CompletedBy != nil && !undoing(c):
+		o.end(dlqbridge.OutcomeCompleted, j, complete(c, j, dlqbridge.VerbComplete, Observer, completedWhy(j)+", before this redrive", now))
+	case route.Absence:
+		o.end(dlqbridge.OutcomeCompleted, j, complete(c, j, dlqbridge.VerbUnconfirmed, Observer, "by absence: nothing came back within "+window.String(), now))
+	default:
+		o.silent = append(o.silent, silence{c, window})
 	}
-	if j.Context.CompletedBy != nil && !undoing(c) {
-		return o.finish(ctx, c, dlqbridge.OutcomeCompleted, j, complete(c, j, dlqbridge.VerbComplete, Observer, completedWhy(j)+", before this redrive", now))
-	}
-	if route, _ := o.o.Route(c.Route); route.Absence {
-		return o.finish(ctx, c, dlqbridge.OutcomeCompleted, j, complete(c, j, dlqbridge.VerbUnconfirmed, Observer, "by absence: nothing came back within "+window.String(), now))
-	}
-	return o.unconfirmed(ctx, c, window)
+	return nil
 }
 
 // completed says how a store shows that the task completed after this send;
@@ -175,15 +258,22 @@ func completedWhy(j Judgement) string {
 	return fmt.Sprintf("%s: run %s completed the task", by.Store, by.Run)
 }
 
-// unconfirmed ends an observation without outcome. The record is judged without
-// its claim, so that what it waits with is right for a person.
-func (o *observation) unconfirmed(ctx context.Context, c dlqbridge.Control, window time.Duration) error {
-	j := o.judge(ctx, []Ask{{Control: freed(c)}})[0]
-	if j.Err != nil {
-		o.unjudged(ctx, c, j.Err)
-		return nil //nolint:nilerr // it waits, and is looked at again
+// unconfirmed ends the observations without outcome. The records are judged
+// without their claims, so that what they wait with is right for a person.
+func (o *observation) unconfirmed(ctx context.Context) {
+	asks := make([]Ask, len(o.silent))
+	for i, s := range o.silent {
+		asks[i] = Ask{Control: freed(s.control)}
 	}
-	return o.finish(ctx, c, dlqbridge.OutcomeUnconfirmed, j, unconfirmed(c, j, Observer, "no outcome within "+window.String(), o.clock()))
+	for i, j := range o.judge(ctx, asks) {
+		c := o.silent[i].control
+		if j.Err != nil { // it waits, and is looked at again
+			o.unjudged(ctx, c, j.Err)
+			continue
+		}
+		o.end(dlqbridge.OutcomeUnconfirmed, j, unconfirmed(c, j, Observer, "no outcome within "+o.silent[i].window.String(), o.clock()))
+	}
+	o.silent = nil
 }
 
 func (o *observation) unjudged(ctx context.Context, c dlqbridge.Control, err error) {
@@ -191,24 +281,45 @@ func (o *observation) unjudged(ctx context.Context, c dlqbridge.Control, err err
 	o.o.Log.WarnContext(ctx, "an outcome could not be judged", slog.String("record", c.ID), slog.Any("error", err))
 }
 
-// finish writes an outcome: the context first, then the move that names it.
-func (o *observation) finish(ctx context.Context, c dlqbridge.Control, outcome dlqbridge.SendOutcome, j Judgement, s dlqbridge.Step) error {
-	if err := o.putContext(ctx, c.ID, j); err != nil {
-		return err
+func (o *observation) end(outcome dlqbridge.SendOutcome, j Judgement, s dlqbridge.Step) {
+	o.over = append(o.over, settlement{outcome, j, s})
+}
+
+// finish writes the outcomes of a chunk together: the contexts first, then the
+// moves that name them.
+func (o *observation) finish(ctx context.Context) error {
+	over := o.over
+	o.over = nil
+	evidence := make([]dlqbridge.Evidence, len(over))
+	for i, e := range over {
+		evidence[i] = dlqbridge.Evidence{Record: e.step.From.ID, Item: e.judgement.Context}
 	}
-	if outcome == dlqbridge.OutcomeCompleted {
-		if err := o.came(ctx, c, j); err != nil {
-			return err
+	var failed []error
+	var ready []settlement
+	var steps []dlqbridge.Step
+	for i, err := range o.put(ctx, evidence) {
+		if err != nil {
+			failed = append(failed, fmt.Errorf("keep what was found about %s: %w", evidence[i].Record, err))
+			continue
+		}
+		if over[i].outcome == dlqbridge.OutcomeCompleted {
+			if err := o.came(ctx, over[i].step.From, over[i].judgement); err != nil {
+				failed = append(failed, err)
+				continue
+			}
+		}
+		ready, steps = append(ready, over[i]), append(steps, over[i].step)
+	}
+	for i, err := range o.move(ctx, steps) {
+		switch {
+		case err == nil:
+			o.seen.Outcomes[ready[i].outcome]++
+		case errors.Is(err, dlqbridge.ErrConflict): // intake or another observer was first
+		default:
+			failed = append(failed, fmt.Errorf("write the outcome of %s: %w", steps[i].From.ID, err))
 		}
 	}
-	switch err := o.move(ctx, []dlqbridge.Step{s})[0]; {
-	case err == nil:
-		o.seen.Outcomes[outcome]++
-	case errors.Is(err, dlqbridge.ErrConflict): // intake or another observer was first
-	default:
-		return fmt.Errorf("write the outcome of %s: %w", c.ID, err)
-	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // came keeps how far the record's group has come, where its destination keeps order.
@@ -216,6 +327,15 @@ func (o *observation) came(ctx context.Context, c dlqbridge.Control, j Judgement
 	if o.o.Groups == nil {
 		return nil
 	}
+	ordered, err := o.keepsOrder(ctx, c)
+	if err != nil || !ordered {
+		return err
+	}
+	return o.passed(ctx, c, j, o.SendsTo(c), o.clock())
+}
+
+// keepsOrder says whether a record's destination keeps the order of groups.
+func (o *observation) keepsOrder(ctx context.Context, c dlqbridge.Control) (bool, error) {
 	urn := o.SendsTo(c)
 	key := c.Route + "\x00" + urn
 	ordered, known := o.ordered[key]
@@ -227,14 +347,11 @@ func (o *observation) came(ctx context.Context, c dlqbridge.Control, j Judgement
 			ordered = f.Ordered
 		}
 		if err != nil && !errors.Is(err, dlqbridge.ErrNotFound) {
-			return fmt.Errorf("does %s keep order: %w", urn, err)
+			return false, fmt.Errorf("does %s keep order: %w", urn, err)
 		}
 		o.ordered[key] = ordered
 	}
-	if !ordered {
-		return nil
-	}
-	return o.passed(ctx, c, j, urn, o.clock())
+	return ordered, nil
 }
 
 // window is how long an outcome of a record is waited for.

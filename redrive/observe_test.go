@@ -174,6 +174,67 @@ func doubtSentAgain(t *testing.T, why string, route redrive.Route, all knowledge
 	})
 }
 
+// glancer shows what stores know of outcomes alone; what it does not list it
+// does not know.
+type glancer map[string]redrive.Glance
+
+func (g glancer) Glance(_ context.Context, asks []redrive.Ask) []redrive.Glance {
+	out := make([]redrive.Glance, len(asks))
+	for i, a := range asks {
+		out[i] = g[a.Control.ID]
+	}
+	return out
+}
+
+// A glance settles what it proves, and leaves everything else to the judge.
+func TestAGlanceSettlesOutcomes(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.addMany(6)
+		w.queues[orders].lose = func(o dlqbridge.Outgoing) bool { return strings.HasSuffix(string(o.Payload.Body), "5") }
+		sent(ctx, t, w)
+		w.queues[orders].lose = nil
+		by := func(n int) *dlqbridge.Completion {
+			return &dlqbridge.Completion{Store: "ledger", Run: "run-2", RedriveN: n}
+		}
+		seen := glancer{
+			"r_00000": {Known: true, Completed: by(1)},
+			"r_00001": {Known: true},                   // not yet
+			"r_00002": {Known: true, Completed: by(0)}, // of an earlier life: the judge decides
+			"r_00003": {},                              // unknown: the judge knows
+			"r_00004": {Known: true},                   // until its window ends
+			"r_00005": {Known: true, Completed: by(1)}, // in doubt: the judge, who sees nothing
+		}
+		w.knows["r_00001"] = knowledge{completed: by(1)} // which nobody must ask about
+		w.knows["r_00003"] = knowledge{completed: by(1)}
+		asked := map[string]int{}
+		_, c := w.start(t, func(p *process, o *redrive.Options) {
+			o.Glance = seen
+			o.Judge = judgeFunc(func(ctx context.Context, asks []redrive.Ask) []redrive.Judgement {
+				for _, a := range asks {
+					asked[a.Control.ID]++
+				}
+				return p.Judge(ctx, asks)
+			})
+		})
+		effect := w.control("r_00000").Effect
+		got, err := c.Observe(ctx, redrive.ObserveRequest{})
+		if err != nil || got.Outcomes[dlqbridge.OutcomeCompleted] != 2 || got.Waiting != 4 || got.InDoubt != 1 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if diff := cmp.Diff(map[string]int{"r_00002": 1, "r_00003": 1, "r_00005": 1}, asked); diff != "" {
+			t.Error("asked in full:", diff)
+		}
+		first := w.control("r_00000")
+		if first.Status != dlqbridge.StatusCompleted || first.Move.Why != "ledger: run run-2 completed redrive 1" || first.Move.N != 1 || first.Effect != effect || first.Claim != nil {
+			t.Errorf("%+v", first)
+		}
+		time.Sleep(11 * time.Minute)
+		if got, err = c.Observe(ctx, redrive.ObserveRequest{}); err != nil || got.Outcomes[dlqbridge.OutcomeCompleted] != 1 || got.Outcomes[dlqbridge.OutcomeUnconfirmed] != 2 || got.InDoubt != 1 {
+			t.Errorf("after the window: %+v, %v", got, err)
+		}
+	})
+}
+
 func TestWait(t *testing.T) {
 	in(t, func(t *testing.T, ctx context.Context, w *world) {
 		w.addMany(4)

@@ -176,3 +176,30 @@ func TestAWriteThatWasDelayedOnItsWayDoesNotUndoALaterOne(t *testing.T) {
 	must(t, err)
 	diff(t, "kept", a, got)
 }
+
+// What the lease item can carry: sixteen open batches of ten are far below the
+// 400 KB of an item, and their write takes nine of the 1,000 units that an item
+// takes in a second. DESIGN.md reckons with these numbers.
+func TestAFullJournalIsSmall(t *testing.T) {
+	b := open(t)
+	l := dlqbridge.Lease{Destination: destination, Job: "j_" + dlqbridge.NewToken(), Holder: "someone@a-rather-long-host-name", Token: dlqbridge.NewToken(), Until: start.Add(time.Hour), SendDeadline: 10 * time.Second, NextFree: start}
+	_, err := b.Take(t.Context(), l)
+	must(t, err)
+	units := func(batches int) float64 {
+		t.Helper()
+		l.Batches = map[string]dlqbridge.Batch{}
+		for range batches {
+			one := dlqbridge.Batch{At: start}
+			for i := range 10 {
+				one.Members = append(one.Members, dlqbridge.BatchMember{ID: dlqbridge.RecordID(dlqbridge.IdentityTask, "", "", strconv.Itoa(i), 0), N: 1})
+			}
+			l.Batches[dlqbridge.NewToken()] = one
+		}
+		must(t, b.Keep(t.Context(), l)) // an update counts the larger of before and after
+		b.cloud.ForgetRequests()
+		must(t, b.Keep(t.Context(), l))
+		return b.cloud.Counters().Units.Write
+	}
+	got := []float64{units(0), units(1), units(5), units(9), units(dlqbridge.MaxOpenBatches)}
+	diff(t, "write units with 0, 1, 5, 9 and 16 batches", []float64{1, 1, 3, 5, 9}, got)
+}

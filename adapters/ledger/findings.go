@@ -36,11 +36,7 @@ func (r rows) testify(q dlqbridge.Question, maxRun time.Duration) dlqbridge.Test
 	t.Checkpoint = r.header.Checkpoint
 	t.SeenRedriveN, t.SeenRun = r.redriven(q.Record)
 	t.RunningUntil = r.runningUntil(q.Now, maxRun)
-	if r.header.Status == TaskCompleted {
-		t.Completed = &dlqbridge.Completion{
-			Store: StoreName, Run: r.header.RunID, At: r.header.UpdatedAt, RedriveN: r.header.redriveOf(q.Record),
-		}
-	}
+	t.Completed = r.header.completion(q.Record)
 	return t
 }
 

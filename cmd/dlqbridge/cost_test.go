@@ -143,3 +143,60 @@ func (b *bench) moveTen(from, to string) int {
 func urlOf(queue string) string {
 	return strings.Join([]string{"https://sqs", localstack.Region, "amazonaws.com/" + localstack.Account + "/" + queue}, ".")
 }
+
+// What became of a message costs at most 1.2 calls more: one look at all that
+// completed in the ledger meanwhile.
+func TestCallsForAnOutcome(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		const n = 200
+		b.tasks(intent, nil, names(n)...)
+		if run := document[runDoc](b, 0, append([]string{"redrive", "run", "--cause", "timeout", fast}, fixed...)...); run.Sent != n {
+			t.Fatalf("%+v", run)
+		}
+		for _, name := range names(n) {
+			b.ledger(name, "task", with(intent, row{"status": "completed", "redrive_n": 1, "updated_at": time.Now(), "run_id": "run-2"}))
+		}
+		b.cloud.ForgetRequests()
+		seen := document[struct{ Outcomes map[string]int }](b, 0, "redrive", "observe")
+		calls := b.cloud.Counters().Calls
+		total := int64(0)
+		for _, service := range calls {
+			for _, k := range service {
+				total += k
+			}
+		}
+		per := float64(total) / n
+		t.Logf("%.2f calls an outcome: %v", per, calls)
+		if seen.Outcomes["completed"] != n || per > 1.2 {
+			t.Errorf("%d outcomes with %.2f calls each, want %d with at most 1.2", seen.Outcomes["completed"], per, n)
+		}
+	})
+}
+
+// The whole program at its usual rate, by the provider's recording: within 2 %
+// of it over a minute, and in no second more than rate and burst.
+func TestThePaceInTheRecording(t *testing.T) {
+	inBubble(t, withoutLedger, []string{"orders"}, func(b *bench) {
+		const n, rate, burst = 1230, 20, 10
+		b.tasks(nil, nil, names(n)...)
+		b.cloud.ForgetRequests()
+		if run := document[runDoc](b, 0, append([]string{"redrive", "run", "--cause", "timeout", "--rate", "20/s"}, fixed...)...); run.Sent != n {
+			t.Fatalf("%+v", run)
+		}
+		var sends []recordedSend
+		for _, sends = range recorded(t, b.cloud) { // of the one queue
+		}
+		minute := 0
+		for _, s := range sends {
+			if s.at.Sub(sends[0].at) < time.Minute {
+				minute += s.n
+			}
+		}
+		if want := 60.0 * rate; float64(minute) < 0.98*want || float64(minute) > 1.02*want {
+			t.Errorf("%d in the first minute at %d a second", minute, rate)
+		}
+		if most, at := mostWithin(sends, time.Second); most > rate+burst {
+			t.Errorf("%d within a second from %s, more than rate %d + burst %d", most, at, rate, burst)
+		}
+	})
+}

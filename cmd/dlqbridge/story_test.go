@@ -342,12 +342,24 @@ func diffSums(t *testing.T, queue string, got, want map[string]int) {
 // queue get more.
 func (w *world) checkPace(rate, burst int) {
 	w.t.Helper()
-	type arrival struct {
-		at time.Time
-		n  int
+	for queue, list := range recorded(w.t, w.cloud) {
+		if most, at := mostWithin(list, time.Second); most > rate+burst {
+			w.t.Errorf("%s: %d messages within a second from %s, more than rate %d + burst %d", queue, most, at, rate, burst)
+		}
 	}
-	byQueue := map[string][]arrival{}
-	for _, r := range w.cloud.Requests("sqs", 0) {
+}
+
+// recordedSend is a request that sent n messages.
+type recordedSend struct {
+	at time.Time
+	n  int
+}
+
+// recorded are the sends in a cloud's recording, by queue.
+func recorded(t *testing.T, cloud *localstack.Cloud) map[string][]recordedSend {
+	t.Helper()
+	byQueue := map[string][]recordedSend{}
+	for _, r := range cloud.Requests("sqs", 0) {
 		if r.Operation != "SendMessageBatch" && r.Operation != "SendMessage" {
 			continue
 		}
@@ -356,25 +368,28 @@ func (w *world) checkPace(rate, burst int) {
 			Entries  []json.RawMessage
 		}
 		if err := json.Unmarshal(r.Request, &in); err != nil {
-			w.t.Fatal(err)
+			t.Fatal(err)
 		}
-		byQueue[in.QueueUrl] = append(byQueue[in.QueueUrl], arrival{r.At, max(1, len(in.Entries))})
+		byQueue[in.QueueUrl] = append(byQueue[in.QueueUrl], recordedSend{r.At, max(1, len(in.Entries))})
 	}
-	for queue, list := range byQueue {
-		for i, first := range list {
-			n := 0
-			for _, a := range list[i:] {
-				if a.at.Sub(first.at) >= time.Second {
-					break
-				}
-				n += a.n
-			}
-			if n > rate+burst {
-				w.t.Errorf("%s: %d messages within a second from %s, more than rate %d + burst %d", queue, n, first.at, rate, burst)
+	return byQueue
+}
+
+// mostWithin is the most messages in any window of that length, and where it begins.
+func mostWithin(list []recordedSend, window time.Duration) (most int, at time.Time) {
+	for i, first := range list {
+		n := 0
+		for _, s := range list[i:] {
+			if s.at.Sub(first.at) >= window {
 				break
 			}
+			n += s.n
+		}
+		if n > most {
+			most, at = n, first.at
 		}
 	}
+	return most, at
 }
 
 // buildBinary builds the program for this test.

@@ -83,6 +83,38 @@ func (j judge) Judge(ctx context.Context, asks []redrive.Ask) []redrive.Judgemen
 	return out
 }
 
+var _ redrive.Glancer = judge{}
+
+// Glance implements redrive.Glancer: the stores of each route are asked once,
+// and only whether the tasks completed.
+func (j judge) Glance(ctx context.Context, asks []redrive.Ask) []redrive.Glance {
+	out := make([]redrive.Glance, len(asks))
+	byRoute := map[string][]int{}
+	for i, a := range asks {
+		if a.Control.TaskID != "" { // one that has none is asked about by other keys
+			byRoute[a.Control.Route] = append(byRoute[a.Control.Route], i)
+		}
+	}
+	for route, positions := range byRoute {
+		e, ok := j.b.judges[route]
+		if !ok {
+			continue
+		}
+		controls := make([]dlqbridge.Control, len(positions))
+		for k, i := range positions {
+			controls[k] = asks[i].Control
+		}
+		seen, known := e.Outcomes(ctx, j.b.Now(), controls)
+		if !known {
+			continue
+		}
+		for k, i := range positions {
+			out[i] = redrive.Glance{Known: true, Completed: seen[k]}
+		}
+	}
+	return out
+}
+
 // ToRedrive is a judgement as redrive sees it.
 func ToRedrive(a enrich.Judgement, c dlqbridge.Case) redrive.Judgement {
 	out := redrive.Judgement{

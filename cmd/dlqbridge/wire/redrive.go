@@ -18,7 +18,7 @@ func (b *Bridge) Controller() *redrive.Controller {
 	c := b.Config.Redrive
 	return redrive.New(redrive.Options{
 		Index: b.Store, Controls: b.Store, Cases: b.Store, Evidence: b.Store, Leases: b.Store, Jobs: b.Store, Holds: b.Store, Gate: b.Store, Approvals: b.Store, Groups: b.Store,
-		Payloads: b.Store, Counted: b.Store, Judge: judge{b},
+		Payloads: b.Store, Counted: b.Store, Judge: judge{b}, Glance: judge{b},
 		Destination: b.openDestination, Route: b.redriveRoute,
 		Probe:       b.probe,
 		Environment: fmt.Sprintf("dynamodb:%s:%s", b.DynamoDB.Options().Region, b.Config.Tables.Records),
