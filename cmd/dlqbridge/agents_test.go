@@ -33,40 +33,45 @@ var places = []place{
 	{"Pub/Sub with ordering key", true, true},
 }
 
-// queue is the name of the source: a queue, or a topic and its subscription.
-func (p place) queue() string {
+// queue is the name of a source of that base name: a queue, or a topic and its
+// subscription.
+func (p place) queue(base string) string {
 	if p.ordered && !p.google {
-		return "orders.fifo"
+		return base + ".fifo"
 	}
-	return "orders"
+	return base
 }
 
 // drops: the broker itself drops a second copy of a send, for a while.
 func (p place) drops() bool { return p.ordered && !p.google }
 
-// route is the place's route in the configuration, with further settings.
-func (p place) route(more string) string {
-	where := "sqs: {dead_letter_queue: orders-dlq, source_queue: orders}"
-	switch {
-	case p.google:
-		where = "pubsub: {project: " + localstack.Project + ", dead_letter_subscription: orders-dead, source_topic: orders}"
-	case p.ordered:
-		where = "sqs: {dead_letter_queue: orders-dlq.fifo, source_queue: orders.fifo}"
-	}
-	return "tables: {records: dlqbridge-records, payloads: dlqbridge-payloads, ledger: agent-ledger}\nroutes:\n  - {name: orders, " + where + ", stores: [message, ledger]" + more + "}\n"
+// config is a configuration with the place's route, with further settings.
+func (p place) config(more string) string {
+	return "tables: {records: dlqbridge-records, payloads: dlqbridge-payloads, ledger: agent-ledger}\nroutes:\n" + p.route("orders", more)
 }
 
-// agents are the workers of one place, written with the kit as a team would
+func (p place) route(base, more string) string {
+	where := "sqs: {dead_letter_queue: " + p.queue(base+"-dlq") + ", source_queue: " + p.queue(base) + "}"
+	if p.google {
+		where = "pubsub: {project: " + localstack.Project + ", dead_letter_subscription: " + base + "-dead, source_topic: " + base + "}"
+	}
+	return "  - {name: " + base + ", " + where + ", stores: [message, ledger]" + more + "}\n"
+}
+
+// agents are the workers of one place and of a second one, "undo", to which
+// compensations go, written with the kit as a team would
 // write them, and the world outside, which keeps its own book.
 type agents struct {
 	*bench
-	place  place
-	google *google
-	kit    *ledger.Kit
+	place   place
+	sources []string // base names
+	google  *google
+	kit     *ledger.Kit
 	// work is what an agent does with a task; an error fails the run.
-	work func(ctx context.Context, r *ledger.Run, task string) error
-	// strips: what a worker fails it dead-letters itself, without attributes.
-	strips bool
+	work func(ctx context.Context, r *ledger.Run, d delivery) error
+	// strips: what a worker fails it dead-letters itself, without attributes;
+	// alters: and with another body.
+	strips, alters bool
 	// book counts what happened outside, by task and effect.
 	book map[string]int
 	// copies are the marks of the messages that arrived, by task; each message
@@ -81,16 +86,24 @@ type agents struct {
 // rest the configuration below.
 func inPlace(t *testing.T, p place, more, rest string, do func(*agents)) {
 	t.Helper()
-	var queues []string
-	if !p.google {
-		queues = []string{p.queue()}
+	sources := []string{"orders"}
+	if strings.Contains(more, "undo") {
+		sources = append(sources, "undo")
 	}
-	inBubble(t, p.route(more)+rest, queues, func(b *bench) {
-		a := &agents{bench: b, place: p, book: map[string]int{}, copies: map[string][]string{}, known: map[string]bool{}}
+	var queues []string
+	for _, s := range sources {
+		if !p.google {
+			queues = append(queues, p.queue(s))
+		}
+	}
+	inBubble(t, p.config(more)+rest, queues, func(b *bench) {
+		a := &agents{bench: b, place: p, sources: sources, book: map[string]int{}, copies: map[string][]string{}, known: map[string]bool{}}
 		if p.google {
 			b.pubsub = connect(b.cloud)
 			a.google = newGoogle(b.t, b.cloud)
-			a.google.consumer("orders")
+			for _, s := range sources {
+				a.google.consumer(s)
+			}
 		}
 		var err error
 		if a.kit, err = ledger.NewKit(ledger.Options{Client: b.tables, Table: "agent-ledger", Owner: "agent"}); err != nil {
@@ -112,7 +125,7 @@ func (a *agents) give(tasks ...string) {
 			if err != nil {
 				a.t.Fatal(err)
 			}
-			in := &sqs.SendMessageInput{QueueUrl: a.url(a.place.queue()), MessageBody: &body, MessageAttributes: contextAttribute(text)}
+			in := &sqs.SendMessageInput{QueueUrl: a.url(a.place.queue("orders")), MessageBody: &body, MessageAttributes: contextAttribute(text)}
 			if a.place.ordered {
 				in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), &task
 			}
@@ -131,19 +144,41 @@ func (a *agents) give(tasks ...string) {
 
 // delivery is one message in an agent's hands.
 type delivery struct {
-	message    string // the broker's id
-	task, mark string
-	answer     func(done bool)
+	message string // the broker's id
+	from    string // the base name of the place
+	body    []byte
+	mark    string
+	answer  func(done bool)
+}
+
+// about is what a body says: the task, and of a compensation the unit of work
+// that it is by itself.
+type about struct {
+	Task  json.RawMessage
+	Agent struct{ Task, Idem string }
+}
+
+// task is the task that a delivery is about.
+func (d delivery) task() (task string) {
+	var b about
+	_ = json.Unmarshal(d.body, &b)
+	if json.Unmarshal(b.Task, &task) != nil {
+		var whole struct{ TaskID string }
+		_ = json.Unmarshal(b.Task, &whole)
+		task = whole.TaskID
+	}
+	return task
 }
 
 // take takes what is there now, in the order of the broker.
-func (a *agents) take() []delivery {
+func (a *agents) take(from string) []delivery {
 	a.t.Helper()
 	if a.place.google {
-		return a.pulled()
+		return a.pulled(from)
 	}
+	url := a.url(a.place.queue(from))
 	out, err := a.sqs.ReceiveMessage(a.t.Context(), &sqs.ReceiveMessageInput{
-		QueueUrl: a.url(a.place.queue()), MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"},
+		QueueUrl: url, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"},
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
 	})
 	if err != nil {
@@ -151,44 +186,35 @@ func (a *agents) take() []delivery {
 	}
 	var list []delivery
 	for _, m := range out.Messages {
-		list = append(list, delivery{
-			*m.MessageId, taskOf([]byte(*m.Body)), aws.ToString(m.MessageAttributes[dlqbridge.MarkName].StringValue),
-			func(done bool) {
-				var err error
-				if done {
-					_, err = a.sqs.DeleteMessage(a.t.Context(), &sqs.DeleteMessageInput{QueueUrl: a.url(a.place.queue()), ReceiptHandle: m.ReceiptHandle})
-				} else {
-					_, err = a.sqs.ChangeMessageVisibility(a.t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: a.url(a.place.queue()), ReceiptHandle: m.ReceiptHandle})
-				}
-				if err != nil {
-					a.t.Fatal(err)
-				}
-			},
-		})
-	}
-	return list
-}
-
-func (a *agents) pulled() []delivery {
-	a.t.Helper()
-	var list []delivery
-	for _, r := range a.google.pull("orders") {
-		m := r.GetMessage()
-		list = append(list, delivery{m.GetMessageId(), taskOf(m.GetData()), m.GetAttributes()[dlqbridge.MarkName], func(done bool) {
-			seconds := int32(0)
+		list = append(list, delivery{*m.MessageId, from, []byte(*m.Body), aws.ToString(m.MessageAttributes[dlqbridge.MarkName].StringValue), func(done bool) {
+			var err error
 			if done {
-				seconds = -1
+				_, err = a.sqs.DeleteMessage(a.t.Context(), &sqs.DeleteMessageInput{QueueUrl: url, ReceiptHandle: m.ReceiptHandle})
+			} else {
+				_, err = a.sqs.ChangeMessageVisibility(a.t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: url, ReceiptHandle: m.ReceiptHandle})
 			}
-			a.google.settle("orders", []*pubsubpb.ReceivedMessage{r}, seconds)
+			if err != nil {
+				a.t.Fatal(err)
+			}
 		}})
 	}
 	return list
 }
 
-func taskOf(body []byte) string {
-	var b struct{ Task string }
-	_ = json.Unmarshal(body, &b)
-	return b.Task
+func (a *agents) pulled(from string) []delivery {
+	a.t.Helper()
+	var list []delivery
+	for _, r := range a.google.pull(from) {
+		m := r.GetMessage()
+		list = append(list, delivery{m.GetMessageId(), from, m.GetData(), m.GetAttributes()[dlqbridge.MarkName], func(done bool) {
+			seconds := int32(0)
+			if done {
+				seconds = -1
+			}
+			a.google.settle(from, []*pubsubpb.ReceivedMessage{r}, seconds)
+		}})
+	}
+	return list
 }
 
 // live lets the agents work until nothing is left at the place: what fails is
@@ -196,7 +222,10 @@ func taskOf(body []byte) string {
 func (a *agents) live() {
 	a.t.Helper()
 	for empty := 0; empty < 2; {
-		list := a.take()
+		var list []delivery
+		for _, s := range a.sources {
+			list = append(list, a.take(s)...)
+		}
 		if len(list) == 0 {
 			empty++
 			continue
@@ -205,11 +234,11 @@ func (a *agents) live() {
 		for _, d := range list {
 			if !a.known[d.message] {
 				a.known[d.message] = true
-				a.copies[d.task] = append(a.copies[d.task], d.mark)
+				a.copies[d.task()] = append(a.copies[d.task()], d.mark)
 			}
 			done := a.handle(d)
 			if !done && a.strips {
-				a.deadLetters(d.task)
+				a.deadLetters(d.task())
 				done = true
 			}
 			d.answer(done)
@@ -225,12 +254,22 @@ func (a *agents) handle(d delivery) bool {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	r, err := a.kit.Begin(ctx, ledger.Task{ID: d.task, Type: "bill", MessageID: d.message, Redrive: mark, IdempotencyKey: "bill-" + d.task})
+	t := ledger.Task{ID: d.task(), Type: "bill", MessageID: d.message, Redrive: mark, IdempotencyKey: "bill-" + d.task()}
+	work := a.work
+	if d.from == "undo" {
+		var b about
+		_ = json.Unmarshal(d.body, &b)
+		t.ID, t.Type, t.IdempotencyKey = b.Agent.Task, "compensation", b.Agent.Idem
+		work = func(ctx context.Context, r *ledger.Run, d delivery) error {
+			return a.step(ctx, r, d.task(), "0001#refund", nil)
+		}
+	}
+	r, err := a.kit.Begin(ctx, t)
 	if err != nil {
 		return ledger.Acknowledge(err)
 	}
 	defer r.Close(ctx)
-	if err := a.work(ctx, r, d.task); err != nil {
+	if err := work(ctx, r, d); err != nil {
 		if err := r.Fail(ctx, ledger.FailureOf(err)); err != nil {
 			a.t.Fatal(err)
 		}

@@ -53,8 +53,8 @@ func (d intakeDamage) String() string {
 // again the letters are those of tasks that were sent back and failed again.
 func (a *agents) intakeRound(stage string, call func(wireCall) bool, after, again bool) (out intakeDamage) {
 	a.t.Helper()
-	a.work = func(ctx context.Context, r *ledger.Run, task string) error {
-		return a.step(ctx, r, task, "0001#charge", because(dlqbridge.CauseTimeout))
+	a.work = func(ctx context.Context, r *ledger.Run, d delivery) error {
+		return a.step(ctx, r, d.task(), "0001#charge", because(dlqbridge.CauseTimeout))
 	}
 	a.give(killedTasks...)
 	a.live()

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -21,30 +22,66 @@ const matrixFile = "../../redrive/KILLS.md"
 // act is one action of the matrix: how its tasks die, what is done about them,
 // and what the world outside must have seen at the end.
 type act struct {
-	name string
-	// settings are the route's.
+	name   string
+	action dlqbridge.Action
+	// settings are the route's, rest is further configuration.
 	settings string
+	rest     func(p place) string
 	cause    dlqbridge.Cause
 	// breaks is the step at which the first life fails; what is before it is
 	// kept, under a checkpoint where checkpoint says so.
 	breaks     string
 	checkpoint bool
-	// prepare is what people do before the run.
-	prepare func(a *agents, ids map[string]string)
+	// patch corrects the bodies before the run; without what it adds the agents
+	// fail again.
+	patch string
+	// repeats: a send in doubt is repeated under its number, since the workers
+	// refuse the second run. alone: not even a FIFO queue's memory is enough
+	// without that.
+	repeats, alone bool
 	// effects is what must have happened to each task, each once.
 	effects []string
-	// repeats: a send in doubt is repeated under its number, since the workers
-	// refuse the second run.
-	repeats bool
-	// rest is further configuration.
-	rest string
+	closes  dlqbridge.Status
 }
 
 // acts are the actions: each is one entry.
 var acts = []act{
-	{name: "retry, nothing declared", cause: dlqbridge.CauseTimeout, breaks: "0001#charge", effects: []string{"0001#charge", "0002#mail"}},
-	{name: "retry, workers use the kit", settings: ", kit: true", repeats: true, cause: dlqbridge.CauseTimeout, breaks: "0001#charge", effects: []string{"0001#charge", "0002#mail"}},
-	{name: "repair, workers use the kit", settings: ", kit: true", repeats: true, cause: dlqbridge.CauseInvalidInput, breaks: "0001#charge", effects: []string{"0001#charge", "0002#mail"}},
+	{
+		name: "retry, nothing declared", action: dlqbridge.ActionRetry, cause: dlqbridge.CauseTimeout,
+		breaks: "0001#charge", effects: []string{"0001#charge", "0002#mail"}, closes: dlqbridge.StatusCompleted,
+	},
+	{
+		name: "retry, workers use the kit", action: dlqbridge.ActionRetry, settings: ", kit: true", repeats: true, cause: dlqbridge.CauseTimeout,
+		breaks: "0001#charge", effects: []string{"0001#charge", "0002#mail"}, closes: dlqbridge.StatusCompleted,
+	},
+	{
+		name: "resume, workers use the kit", action: dlqbridge.ActionResume, settings: ", kit: true, resume: true", repeats: true, cause: dlqbridge.CauseTimeout,
+		breaks: "0002#mail", checkpoint: true, effects: []string{"0001#charge", "0002#mail"}, closes: dlqbridge.StatusCompleted,
+	},
+	{
+		name: "repair by a patch, workers use the kit", action: dlqbridge.ActionRepair, settings: ", kit: true", repeats: true, cause: dlqbridge.CauseInvalidInput, patch: `{"amount":12}`,
+		breaks: "0001#charge", effects: []string{"0001#charge", "0002#mail"}, closes: dlqbridge.StatusCompleted,
+	},
+	{
+		name: "compensate, idempotent", action: dlqbridge.ActionCompensate, settings: ", compensate_to: undo, compensate_idempotent: true, outcome: absence", repeats: true, cause: dlqbridge.CauseTimeout,
+		rest: func(p place) string { return p.route("undo", "") }, breaks: "0002#mail", effects: []string{"0001#charge", "0001#refund"}, closes: dlqbridge.StatusCompensated,
+	},
+	{
+		name: "compensate, nothing declared", action: dlqbridge.ActionCompensate, settings: ", compensate_to: undo, outcome: absence", alone: true, cause: dlqbridge.CauseTimeout,
+		rest: func(p place) string { return p.route("undo", "") }, breaks: "0002#mail", effects: []string{"0001#charge", "0001#refund"}, closes: dlqbridge.StatusCompensated,
+	},
+}
+
+// again says whether a send in doubt is sent again there.
+func (w act) again(p place) bool { return w.repeats || p.drops() && !w.alone }
+
+// window is when an outcome can be seen: at once in the ledger, and by absence
+// when an observation has ended.
+func (w act) window() time.Duration {
+	if strings.Contains(w.settings, "absence") {
+		return time.Hour
+	}
+	return time.Minute
 }
 
 // command is what a process of the matrix runs when it is killed.
@@ -55,6 +92,7 @@ const (
 	takenOver                // the next redrive run, after one that died when it had sent
 	sentAgain                // the same, where what is in doubt is sent again
 	observing                // redrive observe
+	repairing                // triage repair
 )
 
 // deadly is a stage at which a process is killed: at the first call that is its
@@ -75,7 +113,7 @@ func (d deadly) doubt(after bool) bool {
 		return d.stage == "send" && after || d.stage == "note" && !after
 	case takenOver, sentAgain:
 		return true // the first one died when it had sent
-	case observing:
+	case observing, repairing:
 	}
 	return false
 }
@@ -89,6 +127,9 @@ var (
 
 // stages are the stages in their order, each by the call that makes it.
 var stages = []deadly{
+	{"repair: the new payload", repairing, written(`"S":"P#`), false},
+	{"repair: its note", repairing, written(`"S":"note#`), false},
+	{"repair: the move", repairing, on("PutItem", controlItem), false},
 	{"select: read the index", running, on("Scan", `"IndexName":"work"`), false},
 	{"lease: take it", running, on("PutItem", `"sk":{"S":"lease"}`), false},
 	{"authorise: its evidence", running, written(`"S":"note#`), false},
@@ -162,17 +203,17 @@ func (a *agents) round(w act, d deadly, after bool) damage {
 	a.t.Helper()
 	tasks := killedTasks
 	healed := false
-	a.work = func(ctx context.Context, r *ledger.Run, task string) error {
+	a.work = func(ctx context.Context, r *ledger.Run, d delivery) error {
 		for _, id := range []string{"0001#charge", "0002#mail"} {
 			var broken error
-			if id == w.breaks && !healed {
+			if id == w.breaks && (!healed || w.patch != "" && !bytes.Contains(d.body, []byte(`"amount"`))) {
 				broken = because(w.cause)
 			}
-			if err := a.step(ctx, r, task, id, broken); err != nil {
+			if err := a.step(ctx, r, d.task(), id, broken); err != nil {
 				return err
 			}
 			if w.checkpoint && id == "0001#charge" {
-				if err := r.Checkpoint(ctx, "state of "+task, id); err != nil {
+				if err := r.Checkpoint(ctx, "state of "+d.task(), id); err != nil {
 					return err
 				}
 			}
@@ -183,13 +224,23 @@ func (a *agents) round(w act, d deadly, after bool) damage {
 	a.live()
 	a.ok("intake", "--until-empty")
 	ids := a.byTask()
-	if w.prepare != nil {
-		w.prepare(a, ids)
-	}
 	healed = true
-	run := []string{"redrive", "run", "--cause", string(w.cause), "--fix", "deploy:1.4.2", "--reason", "fixed"}
-
+	run := []string{"redrive", "run", "--cause", string(w.cause), "--reason", "fixed"}
 	reached := true
+	if w.patch == "" {
+		run = append(run, "--fix", "deploy:1.4.2")
+	} else {
+		repair := []string{"triage", "repair", "--cause", string(w.cause), "--patch", a.patchFile(w.patch), "--reason", "it was missing"}
+		if d.in == repairing {
+			reached = a.dies(d.call, after, repair...)
+		}
+		a.run(repair...) // what is repaired already is left as it is, and said
+	}
+	for _, task := range tasks {
+		if r := a.show(ids[task]); r.Decision.Action != string(w.action) {
+			a.t.Errorf("%s, %s: %s is decided %s", w.name, a.place.name, task, r.Decision.Action)
+		}
+	}
 	var out damage
 	switch d.in {
 	case running:
@@ -201,7 +252,9 @@ func (a *agents) round(w act, d deadly, after bool) damage {
 	case observing:
 		a.want(0, run...)
 		a.live()
+		time.Sleep(w.window())
 		reached = a.dies(d.call, after, "redrive", "observe")
+	case repairing:
 	}
 	if !reached {
 		a.t.Errorf("%s, %s: it never came to: %s", w.name, a.place.name, d.stage)
@@ -233,11 +286,11 @@ func (a *agents) round(w act, d deadly, after bool) damage {
 	}
 	out.asked = len(asked)
 	a.live()
-	time.Sleep(time.Minute)
+	time.Sleep(w.window())
 	a.ok("redrive", "observe")
 	for _, task := range tasks {
 		sent := a.copies[task][1:] // the first one is that of its first life
-		if status := a.show(ids[task]).Status; status != "completed" {
+		if status := a.show(ids[task]).Status; status != string(w.closes) {
 			a.t.Errorf("%s, %s, %s, after %v: %s is %s", w.name, a.place.name, d.stage, after, task, status)
 			out.lost++
 		}
@@ -282,11 +335,15 @@ func TestKillMatrix(t *testing.T) {
 						switch {
 						case !whole && !d.short:
 							continue
-						case d.in == sentAgain && !w.repeats && !p.drops():
+						case d.in == sentAgain && !w.again(p), d.in == repairing && w.patch == "":
 							got[i][k][n].none = true
 							continue
 						}
-						inPlace(t, p, w.settings, w.rest, func(a *agents) { got[i][k][n] = a.round(w, d, after) })
+						rest := ""
+						if w.rest != nil {
+							rest = w.rest(p)
+						}
+						inPlace(t, p, strings.ReplaceAll(w.settings, "undo", p.queue("undo")), rest, func(a *agents) { got[i][k][n] = a.round(w, d, after) })
 						w.judge(t, p, d, after, got[i][k][n])
 					}
 				})
@@ -316,7 +373,7 @@ func (w act) judge(t *testing.T, p place, d deadly, after bool, got damage) {
 	if got.marked > 0 && (!w.repeats || p.drops() || !d.doubt(after)) {
 		t.Errorf("%s: %d marked copies that nothing forces", where, got.marked)
 	}
-	if got.asked > 0 && (w.repeats || p.drops()) {
+	if got.asked > 0 && w.again(p) {
 		t.Errorf("%s: a person was asked about %d although it can be sent again", where, got.asked)
 	}
 }
@@ -355,10 +412,14 @@ func printed(got [][][]damage) string {
 		row(cells...)
 		for n := range 2 * len(stages) {
 			cells := []any{[]string{"before ", "after  "}[n%2] + stages[n/2].stage}
+			ever := false
 			for k := range places {
 				cells = append(cells, got[i][k][n])
+				ever = ever || !got[i][k][n].none
 			}
-			row(cells...)
+			if ever {
+				row(cells...)
+			}
 		}
 		_ = table.Flush()
 	}

@@ -41,11 +41,11 @@ func TestTwoOperatorsAndASchedule(t *testing.T) {
 				for round := range rounds / 2 {
 					a.cloud.ForgetRequests()
 					healed := false
-					a.work = func(ctx context.Context, r *ledger.Run, task string) error {
+					a.work = func(ctx context.Context, r *ledger.Run, d delivery) error {
 						if !healed {
-							return a.step(ctx, r, task, "0001#charge", because(dlqbridge.CauseTimeout))
+							return a.step(ctx, r, d.task(), "0001#charge", because(dlqbridge.CauseTimeout))
 						}
-						return a.step(ctx, r, task, "0001#charge", nil)
+						return a.step(ctx, r, d.task(), "0001#charge", nil)
 					}
 					var tasks []string
 					for i := range each {
@@ -94,8 +94,8 @@ func TestTwoOperatorsAndASchedule(t *testing.T) {
 // last run's answer; between is called after each run.
 func (a *agents) alwaysFailing(task string, between func(runDoc)) (last runDoc) {
 	a.t.Helper()
-	a.work = func(ctx context.Context, r *ledger.Run, task string) error {
-		return a.step(ctx, r, task, "0001#charge", because(dlqbridge.CauseTimeout))
+	a.work = func(ctx context.Context, r *ledger.Run, d delivery) error {
+		return a.step(ctx, r, d.task(), "0001#charge", because(dlqbridge.CauseTimeout))
 	}
 	a.give(task)
 	for range 12 {
@@ -182,6 +182,27 @@ func TestC46AWorkerThatStripsEverything(t *testing.T) {
 	}
 }
 
+// C46: it changes the body as well. Then, once it was sent, nobody knows which is right,
+// and policy sends neither until a person has said so.
+func TestC46AWorkerThatChangesTheBody(t *testing.T) {
+	for _, p := range places {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			inPlace(t, p, `, kit: true, fields: {taskId: ["body:/task"]}`, threeTimes, func(a *agents) {
+				a.strips, a.alters = true, true
+				last := a.alwaysFailing("t-1", func(run runDoc) {
+					for _, x := range run.Excluded {
+						a.run("triage", "investigate", x.ID, "--reason", "looked") // which says nothing about the body
+					}
+				})
+				if n := len(a.copies["t-1"]); n != 2 || last.Sent != 0 || len(last.Excluded) != 1 || last.Excluded[0].Reason != "conflict" {
+					t.Errorf("it went back %d times; the last run: %+v", n-1, last)
+				}
+			})
+		})
+	}
+}
+
 // C46: nothing in a letter says which task it is, so each return would be another
 // record, whose sends nobody has counted: policy sends none of them.
 func TestC46PolicySendsNothingNameless(t *testing.T) {
@@ -211,11 +232,14 @@ func TestC46PolicySendsNothingNameless(t *testing.T) {
 func (a *agents) deadLetters(task string) {
 	a.t.Helper()
 	body := `{"task":"` + task + `"}`
+	if a.alters {
+		body = fmt.Sprintf(`{"task":%q,"tries":%d}`, task, len(a.known))
+	}
 	if a.place.google {
 		a.google.publish("orders-dead", &pubsubpb.PubsubMessage{Data: []byte(body)})
 		return
 	}
-	in := &sqs.SendMessageInput{QueueUrl: a.url(strings.Replace(a.place.queue(), "orders", "orders-dlq", 1)), MessageBody: &body}
+	in := &sqs.SendMessageInput{QueueUrl: a.url(a.place.queue("orders-dlq")), MessageBody: &body}
 	if a.place.ordered {
 		in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String(rand.Text())
 	}
@@ -233,7 +257,7 @@ func TestTwoDeliveriesAtOnce(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			inPlace(t, p, "", "", func(a *agents) {
 				if !p.google {
-					a.attributes(p.queue(), map[string]string{"RedrivePolicy": "", "VisibilityTimeout": "1"})
+					a.attributes(p.queue("orders"), map[string]string{"RedrivePolicy": "", "VisibilityTimeout": "1"})
 				}
 				reader, err := ledger.NewReader(ledger.ReaderOptions{Client: a.tables, Table: "agent-ledger"})
 				if err != nil {
@@ -243,7 +267,7 @@ func TestTwoDeliveriesAtOnce(t *testing.T) {
 					task := fmt.Sprint("t-", round)
 					calls := 0
 					var counting sync.Mutex
-					a.work = func(ctx context.Context, r *ledger.Run, task string) error {
+					a.work = func(ctx context.Context, r *ledger.Run, d delivery) error {
 						_, err := r.Step(ctx, ledger.StepSpec{ID: "0001#charge", Tool: "charge", Input: task}, func(ctx context.Context, _ ledger.Call) (ledger.Result, error) {
 							counting.Lock()
 							calls++
@@ -257,9 +281,9 @@ func TestTwoDeliveriesAtOnce(t *testing.T) {
 						return err
 					}
 					a.give(task)
-					first := a.take()
+					first := a.take("orders")
 					time.Sleep(2 * time.Minute) // the first worker was slow to begin
-					second := a.take()
+					second := a.take("orders")
 					if len(first) != 1 || len(second) != 1 || first[0].message != second[0].message {
 						t.Fatalf("not one message twice: %+v, %+v", first, second)
 					}
