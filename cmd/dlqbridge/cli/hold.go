@@ -1,9 +1,8 @@
 package cli
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
 )
 
 func (s *session) hold() *cobra.Command {
@@ -205,42 +205,6 @@ func (s *session) holdList() *cobra.Command {
 }
 
 func (s *session) holdRemove() *cobra.Command {
-	var reason string
-	cmd := &cobra.Command{
-		Use:     "remove ID…",
-		Short:   "Remove holds",
-		Example: `  dlqbridge hold remove h_… --reason "the outage is over"`,
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			if err := said("--reason", reason, dlqbridge.MaxReason, true, "it goes into the log"); err != nil {
-				return err
-			}
-			b, err := s.open(cmd.Context(), nil)
-			if err != nil {
-				return err
-			}
-			actor, err := s.actor(cmd.Context())
-			if err != nil {
-				return err
-			}
-			removed := []string{}
-			for _, id := range ids {
-				switch err := b.Store.RemoveHold(cmd.Context(), id); {
-				case errors.Is(err, dlqbridge.ErrNotFound):
-					return hinted(&missingError{"hold", id}, "`dlqbridge hold list` shows what there is")
-				case err != nil:
-					return fmt.Errorf("remove hold %s: %w", id, err)
-				}
-				b.Log.LogAttrs(cmd.Context(), slog.LevelInfo, "hold removed", slog.String("hold", id), slog.String("by", actor.String()), slog.String("reason", reason))
-				removed = append(removed, id)
-			}
-			return s.print(map[string]any{"removed": removed}, func(out *screen.Screen) {
-				for _, id := range removed {
-					out.Printf("%s removed\n", id)
-				}
-			})
-		},
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why (required; it goes into the log)")
-	return cmd
+	return s.removal("hold", "Remove holds", `  dlqbridge hold remove h_… --reason "the outage is over"`,
+		func(b *wire.Bridge) func(context.Context, string) error { return b.Store.RemoveHold })
 }

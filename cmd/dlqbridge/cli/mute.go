@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
 )
 
 func (s *session) mute() *cobra.Command {
@@ -154,44 +153,8 @@ func (s *session) muteList() *cobra.Command {
 }
 
 func (s *session) muteRemove() *cobra.Command {
-	var reason string
-	cmd := &cobra.Command{
-		Use:     "remove ID…",
-		Short:   "End mutes before their time",
-		Example: `  dlqbridge mute remove m_… --reason "it is back in 1.4.3"`,
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			if err := said("--reason", reason, dlqbridge.MaxReason, true, "it goes into the log"); err != nil {
-				return err
-			}
-			b, err := s.open(cmd.Context(), nil)
-			if err != nil {
-				return err
-			}
-			actor, err := s.actor(cmd.Context())
-			if err != nil {
-				return err
-			}
-			removed := []string{}
-			for _, id := range ids {
-				switch err := b.Store.RemoveMute(cmd.Context(), id); {
-				case errors.Is(err, dlqbridge.ErrNotFound):
-					return hinted(&missingError{"mute", id}, "`dlqbridge mute list` shows what there is")
-				case err != nil:
-					return err
-				}
-				b.Log.LogAttrs(cmd.Context(), slog.LevelInfo, "mute removed", slog.String("mute", id), slog.String("by", actor.String()), slog.String("reason", reason))
-				removed = append(removed, id)
-			}
-			return s.print(map[string]any{"removed": removed}, func(out *screen.Screen) {
-				for _, id := range removed {
-					out.Printf("%s removed\n", id)
-				}
-			})
-		},
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why (required; it goes into the log)")
-	return cmd
+	return s.removal("mute", "End mutes before their time", `  dlqbridge mute remove m_… --reason "it is back in 1.4.3"`,
+		func(b *wire.Bridge) func(context.Context, string) error { return b.Store.RemoveMute })
 }
 
 // quiet reads the mutes that a list goes by.

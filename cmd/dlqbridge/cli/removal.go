@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
+)
+
+// removal is the command that ends what somebody set up before its time, such
+// as a hold. What is removed leaves a line in the log: who, and why.
+func (s *session) removal(word, short, example string, remover func(*wire.Bridge) func(context.Context, string) error) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:     "remove ID…",
+		Short:   short,
+		Example: example,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			if err := said("--reason", reason, dlqbridge.MaxReason, true, "it goes into the log"); err != nil {
+				return err
+			}
+			b, err := s.open(cmd.Context(), nil)
+			if err != nil {
+				return err
+			}
+			actor, err := s.actor(cmd.Context())
+			if err != nil {
+				return err
+			}
+			remove, removed := remover(b), []string{}
+			for _, id := range ids {
+				switch err := remove(cmd.Context(), id); {
+				case errors.Is(err, dlqbridge.ErrNotFound):
+					return hinted(&missingError{word, id}, "`dlqbridge "+word+" list` shows what there is")
+				case err != nil:
+					return fmt.Errorf("remove %s %s: %w", word, id, err)
+				}
+				b.Log.LogAttrs(cmd.Context(), slog.LevelInfo, word+" removed", slog.String(word, id), slog.String("by", actor.String()), slog.String("reason", reason))
+				removed = append(removed, id)
+			}
+			return s.print(map[string]any{"removed": removed}, func(out *screen.Screen) {
+				for _, id := range removed {
+					out.Printf("%s removed\n", id)
+				}
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why (required; it goes into the log)")
+	return cmd
+}
