@@ -145,3 +145,23 @@ func TestATakeoverStartsWithAnEmptyBucket(t *testing.T) {
 		}
 	})
 }
+
+// C47: whoever starts many jobs one after the other gets no second burst.
+func TestTheNextJobGoesOnWithThePace(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.addMany(40)
+		for range 4 {
+			_, c := w.start(t, func(_ *process, o *redrive.Options) { // a process of its own
+				o.Rate, o.Burst = dlqbridge.Rate{Count: 2, Per: time.Second}, 10
+			})
+			r := request()
+			r.Max = 10
+			if res, err := c.Run(ctx, r); err != nil || res.Sent != 10 {
+				t.Fatalf("%+v, %v", res, err)
+			}
+		}
+		if got := mostIn(w.queues[orders].all(), time.Second); got > 12 {
+			t.Errorf("%d in one second, at most 12 may", got)
+		}
+	})
+}
