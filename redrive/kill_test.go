@@ -342,6 +342,42 @@ func TestTakeoverWaitsForTheLease(t *testing.T) {
 	})
 }
 
+// C63: a job died between claim and journal. Whoever continues it finds the claims
+// by its members, without a new plan that would come across them.
+func TestContinuingReleasesWhatWasClaimed(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.addMany(6)
+		dying, kill := context.WithCancel(ctx)
+		p, c := w.start(t, nil)
+		p.kill = kill
+		p.fault = func(op string) error {
+			if op == "keep" && w.count(dlqbridge.StatusRedriving) > 0 {
+				p.mu.Lock()
+				p.dead = true
+				p.mu.Unlock()
+				kill()
+				return errKilled
+			}
+			return nil
+		}
+		_, _ = c.Run(dying, request())
+		if n := w.count(dlqbridge.StatusRedriving); n != 6 || len(w.queues[orders].all()) != 0 {
+			t.Fatalf("%d claimed, %d sent", n, len(w.queues[orders].all()))
+		}
+		time.Sleep(time.Minute) // the lease ends
+		_, next := w.start(t, nil)
+		res, err := next.Continue(ctx, w.leases[orders].Job, alice, "go on")
+		if err != nil || res.Sent != 6 || !res.Clean() {
+			t.Errorf("%+v, %v", res, err)
+		}
+		for body, n := range w.queues[orders].bodies() {
+			if n != 1 {
+				t.Errorf("%s was sent %d times", body, n)
+			}
+		}
+	})
+}
+
 // Killed again and again, also while taking over, and continued or run anew.
 func TestKilledAgainAndAgain(t *testing.T) {
 	seeds := uint64(300)
