@@ -114,6 +114,7 @@ func (o *observation) look(ctx context.Context, ids []string, job string) error 
 	if err != nil {
 		return err
 	}
+	o.undoings(ctx, asks, notes)
 	var failed []error
 	for i, j := range o.judge(ctx, asks) {
 		c := asks[i].Control
@@ -178,6 +179,33 @@ func (o *observation) glance(ctx context.Context, asks []Ask, notes map[string]d
 		}
 	}
 	return rest, nil
+}
+
+// undoings adds to the asks what stores say of compensations: each is a unit of
+// work of its own, under its key, and a run of it that carries the redrive number
+// is the proof that this one was done.
+func (o *observation) undoings(ctx context.Context, asks []Ask, notes map[string]dlqbridge.Send) {
+	if o.o.Glance == nil {
+		return
+	}
+	var units []Ask
+	var owners []int
+	for i, a := range asks {
+		if note, noted := notes[a.Control.ID]; noted && note.Action == dlqbridge.ActionCompensate && a.Control.Authorized != nil && a.Control.Authorized.Of != "" {
+			unit := a.Control
+			unit.TaskID = a.Control.Authorized.Of
+			units, owners = append(units, Ask{Control: unit}), append(owners, i)
+		}
+	}
+	if len(units) == 0 {
+		return
+	}
+	for k, g := range o.o.Glance.Glance(ctx, units) {
+		i := owners[k]
+		if g.Completed != nil && g.Completed.RedriveN == notes[asks[i].Control.ID].N {
+			asks[i].Completed, asks[i].Undone = g.Completed, true
+		}
+	}
 }
 
 // glanced is what a glance shows: the completion, and what was known before it.

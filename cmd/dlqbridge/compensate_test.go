@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/adapters/ledger"
 	"github.com/dlqbridge/dlqbridge/localstack"
 )
 
@@ -234,6 +237,51 @@ func TestACompensationOnPubSub(t *testing.T) {
 		list := document[listResult](b, 0, "records", "list", "--route", "undo")
 		if len(list.Records) != 1 || b.show(list.Records[0].ID).Decision.Rule != "compensation_died" {
 			t.Errorf("%+v", list)
+		}
+	})
+}
+
+// A worker that undoes with the kit, under the compensation's own key, needs to
+// tell nobody: its run, with the number of this redrive, closes the record.
+func TestACompensationIsSeenInTheLedger(t *testing.T) {
+	inBubble(t, compensateRoutes, []string{"orders", "undo"}, func(b *bench) {
+		id := b.charged("orders", "t-1")
+		run := append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)
+		if got := document[runDoc](b, 0, run...); got.Sent != 1 {
+			t.Fatalf("run %+v", got)
+		}
+		m := b.receive("undo")
+		mark, err := ledger.ParseMark(aws.ToString(m.MessageAttributes["agent.redrive"].StringValue))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kit, err := ledger.NewKit(ledger.Options{Client: b.tables, Table: "agent-ledger"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		undo := func(message string, mark *dlqbridge.Mark) {
+			t.Helper()
+			r, err := kit.Begin(b.t.Context(), ledger.Task{ID: mark.Idem, Type: "compensation", MessageID: message, Redrive: mark})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close(b.t.Context())
+			if _, err := r.Step(b.t.Context(), ledger.StepSpec{ID: "0001#refund", Tool: "refund", Input: 1}, func(context.Context, ledger.Call) (ledger.Result, error) {
+				return ledger.Result{Receipt: "re_1"}, nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Complete(b.t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.ok("redrive", "observe")
+		b.status("redriving", id)
+		undo(*m.MessageId, mark)
+		b.ok("redrive", "observe")
+		b.status("compensated", id)
+		if text := b.ok("records", "history", id).stdout; !strings.Contains(text, "completed redrive 1") {
+			t.Error(text)
 		}
 	})
 }

@@ -42,7 +42,7 @@ func (s *session) removal(word, short, example string, remover func(*wire.Bridge
 				case err != nil:
 					return fmt.Errorf("remove %s %s: %w", word, id, err)
 				}
-				b.Log.LogAttrs(cmd.Context(), slog.LevelInfo, word+" removed", slog.String(word, id), slog.String("by", actor.String()), slog.String("reason", reason))
+				b.Log.LogAttrs(cmd.Context(), slog.LevelInfo, "removed before its time", slog.String("kind", word), slog.String("id", id), slog.String("by", actor.String()), slog.String("reason", reason))
 				removed = append(removed, id)
 			}
 			return s.print(map[string]any{"removed": removed}, func(out *screen.Screen) {
