@@ -88,6 +88,8 @@ type Options struct {
 	// SecondPersonFrom is from how many records on a run needs a plan that a
 	// second person approved; 0 is never.
 	SecondPersonFrom int
+	// Hours bind what policy sends alone; nil is any time.
+	Hours *Hours
 	// Canary is the sizes of the first steps; empty is none. A step pauses its
 	// job when at least that share of it came back, or could not be sent.
 	Canary                            []int
@@ -197,7 +199,8 @@ type Result struct {
 	Excluded List[dlqbridge.Exclusion] `json:"excluded"`
 	// Outcomes counts members by what is known about their sends.
 	Outcomes map[dlqbridge.SendOutcome]int `json:"outcomes"`
-	// State is that of the job that got least far.
+	// State is that of the job that got least far; Reason is why, or why there is
+	// no job although there may be something to send.
 	State  dlqbridge.JobState `json:"state"`
 	Reason string             `json:"reason,omitempty"`
 	// Records are the ids that were sent, in no order, for `--wait`.

@@ -71,6 +71,11 @@ func (r *runner) gate(ctx context.Context, batch []queued) ([]item, []dlqbridge.
 				left = append(left, *x)
 				continue
 			}
+			if x := r.mustWait(c.ID, r.policy, r.clock()); x != nil {
+				r.closed.Store(true)
+				left = append(left, *x)
+				continue
+			}
 			if resend {
 				doubts[c.ID] = notes[c.ID]
 			}

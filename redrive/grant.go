@@ -122,6 +122,10 @@ func (c *Controller) authorize(ctx context.Context, r Request, chunk []PlannedMe
 			left = append(left, *x)
 			continue
 		}
+		if x := c.mustWait(ctl.ID, r.Policy, now); x != nil {
+			left = append(left, *x)
+			continue
+		}
 		evidence = append(evidence, dlqbridge.Evidence{Record: ctl.ID, Item: j.Context}, dlqbridge.Evidence{Record: ctl.ID, Item: note})
 		steps = append(steps, Grant(ctl, j, note, now))
 	}

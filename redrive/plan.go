@@ -437,6 +437,9 @@ func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgeme
 	if x == nil {
 		x = held(ctl, s.holds, t.urn, s.now)
 	}
+	if x == nil {
+		x = c.mustWait(ctl.ID, r.Policy, s.now)
+	}
 	cancelled := c.cancels(ctl, x)
 	if cancelled {
 		x.Detail += ", so a run cancels it"

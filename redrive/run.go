@@ -28,6 +28,10 @@ func (c *Controller) Run(ctx context.Context, r Request) (Result, error) {
 		r.second = second
 	}
 	r = c.defaults(r)
+	if why := c.outside(c.clock()); r.Policy && why != "" {
+		// No record is read either: a schedule may ask the whole night through.
+		return Result{Jobs: []string{}, Outcomes: map[dlqbridge.SendOutcome]int{}, Reason: why}, nil
+	}
 	s, err := c.survey(ctx, r, "")
 	if err != nil {
 		return Result{}, err
@@ -116,7 +120,9 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 		if err := c.again(ctx, func() error { return c.o.Jobs.CreateJob(ctx, job, members.All()) }); err != nil {
 			return nil, fmt.Errorf("make job %s: %w", id, err)
 		}
-		return c.runner(ctx, j, t, job), nil
+		run := c.runner(ctx, j, t, job)
+		run.policy = r.Policy
+		return run, nil
 	}, res)
 }
 
@@ -219,6 +225,9 @@ func (c *Controller) underLease(ctx context.Context, j *journal, last dlqbridge.
 			err = errors.Join(err, c.lapseAll(finish, run.job, run.job.By, "was cancelled"))
 		case haltThreshold:
 			err = errors.Join(err, c.lapseAll(finish, run.job, run.job.By, "paused by itself"))
+		}
+		if run.closed.Load() && run.state() == dlqbridge.JobDone {
+			err = errors.Join(err, c.lapseWaiting(ctx, run.job))
 		}
 		return errors.Join(err, run.into(res))
 	}()
@@ -423,6 +432,26 @@ func (c *Controller) moveJob(ctx context.Context, id string, change func(*dlqbri
 // lapseAll takes back the authorisations that a job's members still have from
 // the time when it was made or continued.
 func (c *Controller) lapseAll(ctx context.Context, job dlqbridge.Job, by dlqbridge.Actor, what string) error {
+	return c.lapseThose(ctx, job, by, what, func(dlqbridge.Control) bool { return true })
+}
+
+// lapseWaiting takes back what policy itself authorised and the end of the
+// business hours kept from going, so that the next run of policy decides anew:
+// after a weekend the authorisation would be too old. A person's word stands.
+//
+// Crash before or in the middle of it: the rest stays authorised; the next run
+// sends it, or it lapses when it is too old.
+func (c *Controller) lapseWaiting(ctx context.Context, job dlqbridge.Job) error {
+	err := c.lapseThose(ctx, job, job.By, "ended with the business hours", func(ctl dlqbridge.Control) bool {
+		return ctl.Authorized.By == PolicyActor.String()
+	})
+	if ctx.Err() != nil {
+		err = nil // who stops the process need not wait for it
+	}
+	return err
+}
+
+func (c *Controller) lapseThose(ctx context.Context, job dlqbridge.Job, by dlqbridge.Actor, what string, those func(dlqbridge.Control) bool) error {
 	for chunk, err := range chunks(c.o.Jobs.Members(ctx, job.ID, 0), readChunk) {
 		if err != nil {
 			return fmt.Errorf("members of job %s: %w", job.ID, err)
@@ -434,7 +463,7 @@ func (c *Controller) lapseAll(ctx context.Context, job dlqbridge.Job, by dlqbrid
 		var steps []dlqbridge.Step
 		for _, m := range chunk {
 			ctl := controls[m.ID]
-			if ctl.Status == dlqbridge.StatusAuthorized && ctl.Authorized != nil && !ctl.Authorized.At.After(grantedAt(job)) {
+			if ctl.Status == dlqbridge.StatusAuthorized && ctl.Authorized != nil && !ctl.Authorized.At.After(grantedAt(job)) && those(ctl) {
 				steps = append(steps, Lapse(ctl, by.String(), "job "+job.ID+" "+what, c.clock()))
 			}
 		}

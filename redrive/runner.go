@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -35,6 +36,10 @@ type runner struct {
 	endClaiming context.CancelFunc
 	// flight bounds the messages without a known outcome; nil is no bound.
 	flight *flight
+	// policy: nobody asked for this run, so it keeps business hours; closed says
+	// that they ended before its members were through.
+	policy bool
+	closed atomic.Bool
 
 	mu       sync.Mutex
 	latest   dlqbridge.Job // as last read or written
@@ -457,7 +462,11 @@ func (r *runner) end(ctx context.Context) error {
 			}
 		case haltNone:
 			job.State, job.Reason, job.Ended = dlqbridge.JobDone, "", r.clock()
-			job.Note(job.Ended, "redrive", fmt.Sprintf("done: %d of %d sent, %d in doubt, %d excluded", job.Sent, job.Selected, job.InDoubt, job.Excluded))
+			why := ""
+			if r.closed.Load() {
+				why = "; the business hours ended"
+			}
+			job.Note(job.Ended, "redrive", fmt.Sprintf("done: %d of %d sent, %d in doubt, %d excluded%s", job.Sent, job.Selected, job.InDoubt, job.Excluded, why))
 		case haltContext, haltProbe:
 			if job.State == dlqbridge.JobRunning {
 				job.State, job.Reason = dlqbridge.JobPaused, dlqbridge.CutText(h.reason, dlqbridge.MaxReason)
@@ -492,6 +501,12 @@ func (r *runner) end(ctx context.Context) error {
 		}
 		r.seenJob(now)
 	}
+}
+
+func (r *runner) state() dlqbridge.JobState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.latest.State
 }
 
 // ended tells the caller how the job ended.

@@ -332,7 +332,10 @@ With --canary 1,5,25 it sends one, then five, then twenty-five, and waits after
 each step for what became of them: the ledger says that they completed, or the
 observation ends and none came back. It pauses by itself when too many came back
 (pause_at_recurrence) or could not be sent (pause_at_failure). Intake must be
-running meanwhile, or nothing can come back.`,
+running meanwhile, or nothing can come back.
+
+With --policy, for schedules, it authorises and sends what policy allows, and within
+redrive.hours only: outside it selects nothing, says when they begin and exits with 0.`,
 		Example: `  dlqbridge redrive run --cause dependency_unavailable --fix state:payments-up --reason "outage over" --rate 20/s
   dlqbridge redrive run --cause timeout --fix deploy:1.4.2 --reason "fixed" --max 5 --wait
   dlqbridge redrive run --cause timeout --policy      # only what policy may do alone
@@ -409,7 +412,11 @@ func (s *session) finish(ctx context.Context, c *redrive.Controller, r redrive.R
 
 func printResult(out *screen.Screen, r redrive.Result, fixed bool) error {
 	if r.Job == "" && r.Selected == 0 {
-		out.Printf("nothing was selected\n")
+		out.Printf("nothing was selected")
+		if r.Reason != "" {
+			out.Printf(": %s", r.Reason)
+		}
+		out.Printf("\n")
 		return printExcluded(out, r.Excluded, fixed)
 	}
 	out.Printf("%s  %s: %d of %d sent", screen.Styled{Style: screen.Bold, Text: strings.Join(r.Jobs, ", ")}, string(r.State), r.Sent, r.Selected)

@@ -110,6 +110,7 @@ type Redrive struct {
 	Lease             Duration `yaml:"lease" doc:"How long a job holds its destination without a sign of life."`
 	SendDeadline      Duration `yaml:"send_deadline" doc:"The longest one send may take; shorter than the lease."`
 	AuthorizeTTL      Duration `yaml:"authorize_ttl" doc:"When an authorisation lapses by itself, and the approval of a plan."`
+	Hours             *Hours   `yaml:"hours" doc:"Business hours of redrive run --policy; a person's run is not bound by them. Any time if left out."`
 	SecondPersonFrom  int      `yaml:"second_person_from" doc:"From how many records on a run needs a plan that a second authenticated person approved; 0 is never, 1 always."`
 	PauseAtRecurrence float64  `yaml:"pause_at_recurrence" doc:"Share of a canary step that came back at which the job pauses by itself, above 0 and at most 1; 0.2 if left out. Only with canary steps."`
 	PauseAtFailure    float64  `yaml:"pause_at_failure" doc:"Share of a canary step that was refused or is in doubt at which the job pauses by itself, above 0 and at most 1; 0.5 if left out. Only with canary steps."`

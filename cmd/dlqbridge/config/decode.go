@@ -123,7 +123,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 	}
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
-			v.Set(reflect.New(v.Type().Elem()))
+			v.Set(blank(v.Type().Elem()))
 		}
 		v = v.Elem()
 	}

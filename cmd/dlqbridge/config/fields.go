@@ -53,6 +53,17 @@ func knownKeys(t reflect.Type) []string {
 type leaf struct {
 	path  string
 	value reflect.Value
+	// made sees to it that what it is a part of is there; nil where it always is.
+	made func()
+}
+
+// blank is a pointer to a value as it is where the file says nothing of it.
+func blank(t reflect.Type) reflect.Value {
+	v := reflect.New(t)
+	if h, ok := reflect.TypeAssert[*Hours](v); ok {
+		*h = defaultHours()
+	}
+	return v
 }
 
 // leaves lists them in the order of the structs.
@@ -63,11 +74,20 @@ func leaves(v reflect.Value, path string) []leaf {
 		_, canary := reflect.TypeAssert[*Canary](value.Addr())
 		switch {
 		case canary, isText(value):
-			out = append(out, leaf{full, value})
+			out = append(out, leaf{path: full, value: value})
 		case value.Kind() == reflect.Struct:
 			out = append(out, leaves(value, full)...)
+		case value.Kind() == reflect.Pointer:
+			part := value
+			if value.IsNil() {
+				part = blank(value.Type().Elem())
+			}
+			for _, l := range leaves(part.Elem(), full) {
+				l.made = func() { value.Set(part) }
+				out = append(out, l)
+			}
 		case value.Kind() != reflect.Slice && value.Kind() != reflect.Map:
-			out = append(out, leaf{full, value})
+			out = append(out, leaf{path: full, value: value})
 		}
 	}
 	return out
@@ -92,6 +112,9 @@ func Variables() [][2]string {
 func (d *decoder) overlay(c *Config, s Source) {
 	set := func(l leaf, value string, from origin) {
 		d.origins[l.path] = from
+		if l.made != nil {
+			l.made()
+		}
 		var err error
 		if canary, ok := reflect.TypeAssert[*Canary](l.value.Addr()); ok {
 			err = canary.set(value)

@@ -37,7 +37,7 @@ func schemaOf(v reflect.Value) map[string]any {
 	//exhaustive:ignore
 	switch v.Kind() {
 	case reflect.Pointer:
-		return schemaOf(reflect.New(v.Type().Elem()).Elem())
+		return schemaOf(blank(v.Type().Elem()).Elem())
 	case reflect.Struct:
 		return structSchema(v)
 	case reflect.Map:

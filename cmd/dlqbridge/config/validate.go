@@ -239,6 +239,7 @@ func validateRedrive(d *decoder, r Redrive) {
 	d.number("redrive.max_in_flight", r.MaxInFlight, 0, maxInFlight)
 	d.number("redrive.burst", r.Burst, 0, maxBurst)
 	d.number("redrive.second_person_from", r.SecondPersonFrom, 0, maxSelected)
+	validateHours(d, r.Hours)
 	if r.SendDeadline >= r.Lease {
 		d.reportAt("redrive.send_deadline", fmt.Sprintf("%s is not shorter than the lease (%s)", r.SendDeadline, r.Lease), "a send must end inside its lease, or another job could send the same at once")
 	}

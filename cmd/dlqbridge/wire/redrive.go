@@ -26,6 +26,7 @@ func (b *Bridge) Controller() *redrive.Controller {
 		Lease: time.Duration(c.Lease), SendDeadline: time.Duration(c.SendDeadline), AuthorizeTTL: time.Duration(c.AuthorizeTTL), Skew: time.Duration(b.Config.Skew),
 		Rate: dlqbridge.Rate(c.Rate), Burst: c.Burst, MaxInFlight: c.MaxInFlight,
 		SecondPersonFrom: c.SecondPersonFrom,
+		Hours:            c.Hours.Span(),
 		Canary:           c.Canary, PauseAtRecurrence: c.PauseAtRecurrence, PauseAtFailure: c.PauseAtFailure,
 	})
 }
