@@ -26,7 +26,7 @@ func (j Judgement) Apply(c dlqbridge.Control) dlqbridge.Control {
 	x := j.Context
 	c.TaskType = dlqbridge.Short(x.Task.TaskType)
 	c.Signed = j.signed(before)
-	c.Signature, c.Cause = x.Failure.Signature, x.Failure.Cause
+	c.Signature, c.Cause = j.failedAs(before)
 	c.Effect, c.Uncovered, c.RepeatSafe = x.Folded.State, x.Folded.Uncovered, x.RepeatSafe
 	c.Action, c.Why, c.Context = j.Decision.Action, j.Decision.Why, x.Name
 	c.Deadline, c.ValidUntil = x.Task.Deadline, x.Task.ValidUntil
@@ -53,6 +53,17 @@ func (j Judgement) Apply(c dlqbridge.Control) dlqbridge.Control {
 	return c
 }
 
+// failedAs is how the record failed. That its work has completed says nothing
+// about that, and the stores may have forgotten it since: it stays as it was,
+// unless a letter or a person says otherwise now.
+func (j Judgement) failedAs(before dlqbridge.Control) (signature string, cause dlqbridge.Cause) {
+	f := j.Context.Failure
+	if j.Context.CompletedBy != nil && before.Cause != "" && !byPerson(f.Rule) && (!j.fresh || f.Rule == ruleNone) {
+		return before.Signature, before.Cause
+	}
+	return f.Signature, f.Cause
+}
+
 // signed notes with which versions a record first failed as it does now. A
 // letter that failed in the same way changes nothing, nor does a store that can
 // only now say more about the same failure.
@@ -60,7 +71,7 @@ func (j Judgement) signed(before dlqbridge.Control) dlqbridge.Signed {
 	failed := j.Context.Task.Versions
 	agent, workflow := dlqbridge.CutText(failed.Agent, dlqbridge.MaxSignedVersion), dlqbridge.CutText(failed.Workflow, dlqbridge.MaxSignedVersion)
 	s := before.Signed
-	if j.fresh && before.Signature != j.Context.Failure.Signature {
+	if signature, _ := j.failedAs(before); j.fresh && before.Signature != signature {
 		s = dlqbridge.Signed{Agent: agent, Workflow: workflow}
 		if before.Signature != "" {
 			s.Since = j.now

@@ -28,11 +28,17 @@ type clues struct {
 	failures []heardFailure
 }
 
+// Names of rules that are more than a name: what a person said, and that no rule knew.
+const (
+	rulePerson = "person"
+	ruleNone   = "none"
+)
+
 // builtInRules is the order in which a cause is looked for: what a person said,
 // what is critical whoever else says otherwise, the route's own rules, what
 // worker or store stated, and last what codes and messages mean everywhere.
 var builtInRules = []rule{
-	{"person", func(c clues) (dlqbridge.Cause, int, string) { return c.corrected, 0, "" }},
+	{rulePerson, func(c clues) (dlqbridge.Cause, int, string) { return c.corrected, 0, "" }},
 	{"critical", func(c clues) (dlqbridge.Cause, int, string) {
 		for i, f := range c.failures {
 			if f.failure.Cause == dlqbridge.CauseCritical {
@@ -73,7 +79,7 @@ var builtInRules = []rule{
 func (e *Enricher) classify(f *facts, k known, findings []dlqbridge.Finding, payload *dlqbridge.Payload) dlqbridge.Failure {
 	c := clues{corrected: f.cause, failures: telling(f, k)}
 	c.own, c.ownRule = e.ownRule(k.task, joined(c.failures, 0), payload)
-	cause, first, by := dlqbridge.CauseUnclassified, 0, "none"
+	cause, first, by := dlqbridge.CauseUnclassified, 0, ruleNone
 	for _, r := range e.rules {
 		if found, i, detail := r.cause(c); found != "" {
 			cause, first, by = found, i, r.name

@@ -159,8 +159,10 @@ func causeWords(rule string) string {
 		by = "the letter"
 	}
 	switch name {
-	case "person":
+	case rulePerson:
 		return "by a person"
+	case "":
+		return "and what said so is not kept any more"
 	case "critical":
 		return "because " + by + " states it as critical, which goes before everything else"
 	case "route":

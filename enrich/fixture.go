@@ -63,8 +63,8 @@ type FixtureBytes struct {
 // is in them. It says false where the record does not say any more what it was
 // decided on.
 func Export(c dlqbridge.Case, p *dlqbridge.Payload, raw bool) (f Fixture, ok bool) {
-	x := c.Context(c.Control.Context)
-	if x == nil || x.Action == "" || len(x.Omitted) > 0 {
+	x := replayable(c)
+	if x == nil {
 		return f, false
 	}
 	c = asOf(c, *x)

@@ -26,18 +26,22 @@ func verdictOf(x dlqbridge.Context) Verdict {
 	}
 }
 
-// Replay decides once more what a record's last decision was about, by this
+// Replay decides once more what a record's last decision about its failure was
+// about, by this
 // enricher's rules and declarations, at the time of that decision and from what
 // was known then. No store is asked, so what differs comes from the rules. What
 // the letter carries is taken as it was read then; Payload is for rules over
 // attributes. It says false where the record does not say any more what it was
 // decided on.
 func (e *Enricher) Replay(c dlqbridge.Case, payload *dlqbridge.Payload) (was, is Verdict, ok bool) {
-	x := c.Context(c.Control.Context)
-	if x == nil || x.Action == "" || len(x.Omitted) > 0 {
+	x := replayable(c)
+	if x == nil {
 		return was, is, false
 	}
 	s := Subject{Case: asOf(c, *x), Payload: payload}
+	if x.Why == dlqbridge.WhyCompensated {
+		s.Completed, s.Undone = x.CompletedBy, true
+	}
 	f := s.facts()
 	j := e.conclude(x.At, s, &f, e.remembered(&f, *x))
 	return verdictOf(*x), verdictOf(j.Context), true

@@ -326,7 +326,8 @@ func Outcome(c dlqbridge.Case, s dlqbridge.Send) dlqbridge.SendOutcome {
 }
 
 // deciding is the context that the decision stands on, and the move that took
-// it: the last one that named a context.
+// it: the last one that named a context. It says what is known of the failure
+// also where the record has closed since.
 func deciding(c dlqbridge.Case) (dlqbridge.Context, dlqbridge.Move) {
 	var by dlqbridge.Move
 	for _, m := range c.History {
@@ -339,7 +340,7 @@ func deciding(c dlqbridge.Case) (dlqbridge.Context, dlqbridge.Move) {
 		name = by.Context
 	}
 	if x := c.Context(name); x != nil {
-		return *x, by
+		return remembering(c, *x), by
 	}
 	return dlqbridge.Context{}, by
 }

@@ -71,8 +71,9 @@ func (s *session) policyTest() *cobra.Command {
 (rules, causes, declarations of routes) and says which would get another cause,
 lane or action, and by which rule. Each is decided from what was known when it
 was decided last: no store is asked, nothing is written, and what letters carry
-is taken as it was read then. Closed records are tested too, which reads the
-whole table; --open tests open ones only.
+is taken as it was read then. Closed records are tested too, by what was known of
+their failure before they ended, which reads the whole table; --open tests open
+ones only.
 
 With --fixture it decides what ` + "`records export`" + ` wrote, without any cloud, and fails
 (exit code 1) if something comes out otherwise than it was decided then.`,

@@ -29,17 +29,13 @@ func (b *Bridge) Replay(ctx context.Context, controls []dlqbridge.Control) ([]Re
 	if err != nil {
 		return nil, err
 	}
-	names, newest := map[string]string{}, map[string]string{}
+	newest := map[string]string{}
 	for _, c := range controls {
-		if c.Context != "" {
-			names[c.ID] = c.Context
-		}
 		if e, ok := b.judges[c.Route]; ok && e.NeedsPayload() && c.Newest != "" {
 			newest[c.ID] = c.Newest
 		}
 	}
-	contexts, err := b.Store.Contexts(ctx, names)
-	if err != nil {
+	if err := b.decided(ctx, controls, cases); err != nil {
 		return nil, err
 	}
 	payloads := map[string]dlqbridge.Payload{}
@@ -51,10 +47,6 @@ func (b *Bridge) Replay(ctx context.Context, controls []dlqbridge.Control) ([]Re
 	out := make([]Replayed, len(controls))
 	for i, c := range controls {
 		one := cases[c.ID]
-		one.Control = c
-		if x, ok := contexts[c.ID]; ok {
-			one.Contexts = append(one.Contexts, x)
-		}
 		var payload *dlqbridge.Payload
 		if p, ok := payloads[c.ID]; ok {
 			payload = &p
@@ -65,6 +57,37 @@ func (b *Bridge) Replay(ctx context.Context, controls []dlqbridge.Control) ([]Re
 		out[i] = b.ReplayCase(one, payload)
 	}
 	return out, nil
+}
+
+// decided adds to the cases the contexts that they were decided on. A record
+// that has closed was decided on an earlier one than its last, which only that
+// one says, so those are read in a further round.
+func (b *Bridge) decided(ctx context.Context, controls []dlqbridge.Control, cases map[string]dlqbridge.Case) error {
+	names := map[string]string{}
+	for _, c := range controls {
+		one := cases[c.ID]
+		one.Control = c
+		cases[c.ID] = one
+		if c.Context != "" {
+			names[c.ID] = c.Context
+		}
+	}
+	for len(names) > 0 {
+		contexts, err := b.Store.Contexts(ctx, names)
+		if err != nil {
+			return err
+		}
+		names = map[string]string{}
+		for id, x := range contexts { // what is not there is not asked for again
+			one := cases[id]
+			one.Contexts = append(one.Contexts, x)
+			cases[id] = one
+			if name := enrich.Decided(one); one.Control.Status.Closed() && name != "" && one.Context(name) == nil {
+				names[id] = name
+			}
+		}
+	}
+	return nil
 }
 
 // ReplayCase is Replay for one record that is at hand.
