@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dlqbridge/dlqbridge"
 )
@@ -24,6 +26,7 @@ import (
 type CompletionMessage struct {
 	// Record and N are those of the mark. Without a record TaskID, and Tenant
 	// where the task has one, say which, as long as the task has one record.
+	// Beside a record they must be its own; an empty one says nothing.
 	Record string `json:"record"`
 	N      int    `json:"n"`
 	TaskID string `json:"taskId"`
@@ -156,8 +159,11 @@ func (c *Controller) confirm(ctx context.Context, route string, l dlqbridge.Lett
 			return verdictUnknown, "", err
 		}
 		ctl, ok := controls[id]
-		if !ok || ctl.Route != route || m.TaskID != "" && ctl.TaskID != dlqbridge.Short(m.TaskID) {
+		switch {
+		case !ok || ctl.Route != route:
 			return verdictUnknown, "its route has no such record", nil
+		case m.TaskID != "" && ctl.TaskID != dlqbridge.Short(m.TaskID), m.Tenant != "" && ctl.Tenant != dlqbridge.Short(m.Tenant):
+			return verdictUnknown, "its record is of another task or tenant", nil
 		}
 		note, noted := notes[id]
 		v, why := believed(ctl, note, noted, m)
@@ -177,8 +183,8 @@ func readCompletion(body []byte) (m CompletionMessage, why string) {
 	if len(body) > maxCompletion {
 		return m, "it is too long"
 	}
-	if json.NewDecoder(bytes.NewReader(body)).Decode(&m) != nil {
-		return m, "its body is not the JSON of a completion message"
+	if decodeCompletion(body, &m) != nil {
+		return CompletionMessage{}, "its body is not the JSON of a completion message"
 	}
 	switch {
 	case m.State != "completed" && m.State != "compensated":
@@ -191,6 +197,31 @@ func readCompletion(body []byte) (m CompletionMessage, why string) {
 		return m, "it names no record"
 	}
 	return m, ""
+}
+
+// decodeCompletion takes the documented fields and nothing else: each once, under
+// its exact name. Whoever names a record twice, or says more than we understand,
+// may mean another one.
+func decodeCompletion(body []byte, m *CompletionMessage) error {
+	if !utf8.Valid(body) {
+		return errors.New("it is not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	field := func(into any) func() error { return func() error { return d.Decode(into) } }
+	rest, err := object(d, map[string]func() error{
+		"record": field(&m.Record), "n": field(&m.N), "taskId": field(&m.TaskID), "tenant": field(&m.Tenant),
+		"state": field(&m.State), "run": field(&m.Run), "at": field(&m.At),
+	})
+	if err != nil {
+		return err
+	}
+	if len(rest) > len("{}") {
+		return errors.New("it has fields that are not known")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something stands behind it")
+	}
+	return nil
 }
 
 // recordOf finds the record that a message is about. Redrive numbers count per

@@ -285,3 +285,31 @@ func TestACompensationIsSeenInTheLedger(t *testing.T) {
 		}
 	})
 }
+
+// Two records of one task, whatever tenant their letters name, ask for the undoing
+// of one effect under one key.
+func TestOneEffectHasOneKey(t *testing.T) {
+	inBubble(t, compensateRoutes, []string{"orders", "undo"}, func(b *bench) {
+		b.ledger("t-1", "task", intent)
+		b.ledger("t-1", "step#0003#charge", step("succeeded", row{"receipt": "ch_1", "step_id": "0003#charge"}))
+		for _, tenant := range []string{"acme", "evil"} {
+			b.send("orders", "work", with(timeout, row{"v": 1, "task": "t-1", "idem": "order-7", "tenant": tenant}))
+		}
+		b.die("orders")
+		b.ok("intake", "--until-empty")
+		if got := document[runDoc](b, 0, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...); got.Sent != 2 {
+			t.Fatalf("run %+v", got)
+		}
+		keys := map[string]int{}
+		for range 2 {
+			var body compensationDoc
+			if err := json.Unmarshal([]byte(*b.receive("undo").Body), &body); err != nil {
+				t.Fatal(err)
+			}
+			keys[body.Effects[0].IdempotencyKey]++
+		}
+		if len(keys) != 1 {
+			t.Errorf("keys %v", keys)
+		}
+	})
+}
