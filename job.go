@@ -45,6 +45,9 @@ type Job struct {
 	Step              int     `json:"step,omitempty"`
 	PauseAtRecurrence float64 `json:"pauseAtRecurrence,omitempty"`
 	PauseAtFailure    float64 `json:"pauseAtFailure,omitempty"`
+	// Actions are those that its selection was narrowed to; empty is whatever each
+	// record needs.
+	Actions []Action `json:"actions,omitempty"`
 	// SkipUndeliverable: one that cannot be sent holds up no later one of its group.
 	SkipUndeliverable bool `json:"skipUndeliverable,omitempty"`
 	// SendOvertaken: those are sent too of whose group a newer one completed.

@@ -2,6 +2,8 @@ package redrive
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 
 	"github.com/dlqbridge/dlqbridge"
 )
@@ -113,4 +115,28 @@ func checkpoint(j Judgement) string {
 // stands says whether an authorisation is still that of what would be sent.
 func stands(c dlqbridge.Control, j Judgement) bool {
 	return j.Stands && j.Decision.Action == c.Authorized.Action && c.Authorized.Of == subject(c.Authorized.Action, c, j)
+}
+
+// wants says whether a request selects what is sent by an action.
+func (r Request) wants(a dlqbridge.Action) bool {
+	return len(r.Actions) == 0 || slices.Contains(r.Actions, a)
+}
+
+// knownActions refuses to narrow a selection to what no job sends.
+func knownActions(actions []dlqbridge.Action) error {
+	for _, a := range actions {
+		if !a.Sends() {
+			return fmt.Errorf("action %q: %w: no job sends it", a, dlqbridge.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// wouldSend is the action by which a judged record would be sent; a send in
+// doubt is repeated as what it was.
+func wouldSend(c dlqbridge.Control, j Judgement, notes map[string]dlqbridge.Send) dlqbridge.Action {
+	if note, ok := notes[c.ID]; ok && c.Claim != nil && note.Action != "" {
+		return note.Action
+	}
+	return coming(c, j)
 }

@@ -346,7 +346,7 @@ func grantedAt(j dlqbridge.Job) time.Time { return later(j.Created, j.Granted) }
 // paused by itself, what of it was not sent. Who may not be is excluded at the
 // gate.
 func (c *Controller) regrant(ctx context.Context, job dlqbridge.Job, by dlqbridge.Actor, reason string) error {
-	r := Request{Cause: job.Cause, Fix: job.Fix, Reason: reason, Actor: by, destination: job.Destination}
+	r := Request{Cause: job.Cause, Actions: job.Actions, Fix: job.Fix, Reason: reason, Actor: by, destination: job.Destination}
 	for chunk, err := range chunks(c.o.Jobs.Members(ctx, job.ID, 0), grantChunk) {
 		if err != nil {
 			return fmt.Errorf("members of job %s: %w", job.ID, err)

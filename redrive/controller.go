@@ -197,6 +197,8 @@ type Result struct {
 	Selected int                       `json:"selected"`
 	Sent     int                       `json:"sent"`
 	Excluded List[dlqbridge.Exclusion] `json:"excluded"`
+	// ByAction counts what was sent, by action and destination.
+	ByAction []ActionCount `json:"byAction"`
 	// Outcomes counts members by what is known about their sends.
 	Outcomes map[dlqbridge.SendOutcome]int `json:"outcomes"`
 	// State is that of the job that got least far; Reason is why, or why there is

@@ -119,6 +119,8 @@ func (p Plan) Check() error {
 		return fmt.Errorf("plan: %w: it was changed after it was made: its content hashes to %s, it says %s", dlqbridge.ErrInvalid, sum, p.Hash)
 	case !p.Cause.Valid():
 		return fmt.Errorf("plan: %w: cause %q is not known", dlqbridge.ErrInvalid, p.Cause)
+	case knownActions(p.Actions) != nil:
+		return fmt.Errorf("plan: %w", knownActions(p.Actions))
 	case !(p.Rate.PerSecond() > 0) || p.Burst < 1 || p.MaxInFlight < 0:
 		return fmt.Errorf("plan: %w: its pace is %s, burst %d, %d in flight", dlqbridge.ErrInvalid, p.Rate, p.Burst, p.MaxInFlight)
 	}
@@ -225,7 +227,7 @@ func (c *Controller) freeze(ctx context.Context, s *survey, destination string, 
 
 // follow takes over from a plan what a request leaves to it.
 func (r Request) follow(p Plan) Request {
-	r.Cause, r.Fix, r.Policy = p.Cause, p.Fix, p.Policy
+	r.Cause, r.Fix, r.Policy, r.Actions = p.Cause, p.Fix, p.Policy, slices.Clone(p.Actions)
 	r.Rate, r.Burst, r.MaxInFlight = p.Rate, p.Burst, p.MaxInFlight
 	r.canary, r.SkipUndeliverable, r.SendOvertaken = slices.Clone(p.Canary), p.SkipUndeliverable, p.SendOvertaken
 	return r

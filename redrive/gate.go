@@ -28,6 +28,14 @@ type item struct {
 	unclear bool
 }
 
+// action is the one by which it is sent; what is repeated stays what it was.
+func (it item) action() dlqbridge.Action {
+	if it.earlier != nil {
+		return it.earlier.Action
+	}
+	return actionOf(it.control)
+}
+
 // gate looks once more at everything that decides whether a batch may go: the
 // job, the holds, the control items and the stores, right before the claim (I5).
 // It returns what may go, and what is left out and why.
@@ -166,6 +174,7 @@ func (r *runner) standing(m dlqbridge.Member, c dlqbridge.Control, ok bool, note
 	case noted && note.Job == r.job.ID:
 		r.mu.Lock()
 		r.already++
+		r.actions[note.Action]++
 		if r.inStep != nil {
 			r.inStep[m.ID] = true
 		}

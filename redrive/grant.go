@@ -114,7 +114,7 @@ func (c *Controller) authorize(ctx context.Context, r Request, chunk []PlannedMe
 		if j.Err != nil {
 			return nil, fmt.Errorf("judge %s: %w", ctl.ID, j.Err)
 		}
-		if to := c.leads(ctl, j.Decision.Action); r.destination != "" && to != r.destination || differ(actions[ctl.ID], j.Decision.Action) {
+		if to := c.leads(ctl, j.Decision.Action); r.destination != "" && to != r.destination || differ(actions[ctl.ID], j.Decision.Action) || !r.wants(j.Decision.Action) {
 			left = append(left, dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeChanged, Detail: fmt.Sprintf("it is decided %s now", j.Decision.Action)})
 			continue
 		}

@@ -2,6 +2,7 @@ package redrive_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -441,6 +442,54 @@ func TestOrderOverTwoPlaces(t *testing.T) {
 		// Once the resume is sent, the next one goes.
 		if res, err = c.Run(ctx, request()); err != nil || res.Sent != 1 || w.queues[orders].bodies()["a2"] != 1 {
 			t.Errorf("%v, %+v", err, res)
+		}
+	})
+}
+
+// What a job was not narrowed to goes nowhere, and yet nothing of its group
+// goes before it.
+func TestWhatANarrowedJobLeavesOutKeepsItsPlace(t *testing.T) {
+	for _, skip := range []bool{false, true} {
+		in(t, func(t *testing.T, ctx context.Context, w *world) {
+			w.groups(2, "a", "b")
+			w.charged(redrive.Route{})
+			w.knows["r_0001"] = knowledge{effect: dlqbridge.EffectConfirmed} // a1 is to be compensated
+			_, c := w.start(t, nil)
+			r := request()
+			r.Actions, r.SkipUndeliverable = []dlqbridge.Action{dlqbridge.ActionRetry}, skip
+			res, err := c.Run(ctx, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[string][]string{"b": {"b1", "b2"}}
+			if skip {
+				want["a"] = []string{"a2"}
+			}
+			if diff := cmp.Diff(want, w.queues[orders].byGroup()); diff != "" {
+				t.Error(diff)
+			}
+			if n := len(w.queues[compensations].all()); n != 0 || w.control("r_0001").Version != 1 {
+				t.Errorf("%d compensations, %+v", n, w.control("r_0001"))
+			}
+			var left []dlqbridge.Exclusion
+			for x, err := range res.Excluded.All() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				left = append(left, x)
+			}
+			if skip && len(left) > 0 || !skip && (len(left) != 1 || left[0].ID != "r_0003" || left[0].Reason != dlqbridge.ExcludeOrderBlocked) {
+				t.Errorf("%+v", left)
+			}
+		})
+	}
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.add("r_1", nil)
+		_, c := w.start(t, nil)
+		r := request()
+		r.Actions = []dlqbridge.Action{dlqbridge.ActionReject}
+		if _, err := c.Plan(ctx, r); !errors.Is(err, dlqbridge.ErrInvalid) {
+			t.Error(err)
 		}
 	})
 }

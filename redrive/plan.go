@@ -18,6 +18,9 @@ type Request struct {
 	Cause dlqbridge.Cause
 	// The rest narrows the selection; empty selects everything of the cause.
 	Route, Signature, Tenant, TaskType string
+	// Actions selects only records that are sent by one of them; empty is by
+	// whatever each needs.
+	Actions []dlqbridge.Action
 	// IDs names single records; they are read consistently, not from the index.
 	IDs []string
 	// Max bounds how many are selected; 0 is no bound.
@@ -62,6 +65,8 @@ type Plan struct {
 	// Fix is what its authorisations will stand on; Policy: nobody's.
 	Fix    *dlqbridge.Fix `json:"fix"`
 	Policy bool           `json:"policy,omitempty"`
+	// Actions are those that it was narrowed to; absent is whatever each needs.
+	Actions []dlqbridge.Action `json:"actions,omitempty"`
 	// ForApproval: it selects what needs a second person, so one must approve it.
 	ForApproval bool `json:"forApproval,omitempty"`
 	// SkipUndeliverable is a person's choice, see Request.
@@ -125,7 +130,7 @@ func (c *Controller) Plan(ctx context.Context, r Request) (Plan, error) {
 		return Plan{}, err
 	}
 	plan := Plan{
-		Format: PlanFormat, Environment: c.o.Environment, Cause: r.Cause, Fix: r.Fix, Policy: r.Policy, ForApproval: r.ForApproval,
+		Format: PlanFormat, Environment: c.o.Environment, Cause: r.Cause, Fix: r.Fix, Policy: r.Policy, Actions: r.Actions, ForApproval: r.ForApproval,
 		SkipUndeliverable: r.SkipUndeliverable, SendOvertaken: r.SendOvertaken,
 		Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight, Canary: append([]int{}, r.canary...),
 		Jobs: []PlannedJob{}, Excluded: p.excluded,
@@ -236,6 +241,9 @@ func (c *Controller) survey(ctx context.Context, r Request, only string) (*surve
 	if !r.Cause.Valid() {
 		return nil, fmt.Errorf("cause %q: %w: a job has exactly one cause", r.Cause, dlqbridge.ErrInvalid)
 	}
+	if err := knownActions(r.Actions); err != nil {
+		return nil, err
+	}
 	s := &survey{seen: idSet{}, aside: idSet{}, now: c.clock()}
 	var err error
 	if s.holds, err = c.o.Holds.ListHolds(ctx); err != nil {
@@ -340,11 +348,18 @@ func (c *Controller) sortAll(ctx context.Context, r Request, s *survey, l looked
 		}
 	}
 	for i, a := range l.asks {
-		if !s.seen.add(a.Control.ID) {
-			continue // listed twice: it moved in the index meanwhile
-		}
 		if err := l.judgements[i].Err; err != nil {
 			return fmt.Errorf("judge %s: %w", a.Control.ID, err)
+		}
+		if now := wouldSend(a.Control, l.judgements[i], l.notes); !r.wants(now) {
+			// Not seen, so it stands in its group's line like any that was not asked for.
+			if only == "" && len(r.IDs) > 0 {
+				s.excluded.Add(dlqbridge.Exclusion{ID: a.Control.ID, Reason: dlqbridge.ExcludeChanged, Detail: fmt.Sprintf("it is decided %s, which is not what was asked for", now)})
+			}
+			continue
+		}
+		if !s.seen.add(a.Control.ID) {
+			continue // listed twice: it moved in the index meanwhile
 		}
 		t, x, err := c.target(ctx, s, a.Control, coming(a.Control, l.judgements[i]), only)
 		switch {

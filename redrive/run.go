@@ -30,7 +30,7 @@ func (c *Controller) Run(ctx context.Context, r Request) (Result, error) {
 	r = c.defaults(r)
 	if why := c.outside(c.clock()); r.Policy && why != "" {
 		// No record is read either: a schedule may ask the whole night through.
-		return Result{Jobs: []string{}, Outcomes: map[dlqbridge.SendOutcome]int{}, Reason: why}, nil
+		return Result{Jobs: []string{}, ByAction: []ActionCount{}, Outcomes: map[dlqbridge.SendOutcome]int{}, Reason: why}, nil
 	}
 	s, err := c.survey(ctx, r, "")
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *Controller) Run(ctx context.Context, r Request) (Result, error) {
 			return Result{}, err
 		}
 	}
-	res := Result{Jobs: []string{}, Excluded: s.excluded, Outcomes: map[dlqbridge.SendOutcome]int{}}
+	res := Result{Jobs: []string{}, ByAction: []ActionCount{}, Excluded: s.excluded, Outcomes: map[dlqbridge.SendOutcome]int{}}
 	for _, t := range s.targets {
 		if err := c.cancelExpired(ctx, t.late); err != nil {
 			return res, err
@@ -104,7 +104,7 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 		now := c.clock()
 		job := dlqbridge.Job{
 			ID: id, Version: 1, State: dlqbridge.JobRunning, Cause: r.Cause, Destination: t.urn, Route: t.route,
-			Fix: r.Fix, By: r.Actor, Why: r.Reason, Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight,
+			Actions: r.Actions, Fix: r.Fix, By: r.Actor, Why: r.Reason, Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight,
 			Canary: r.canary, PauseAtRecurrence: c.o.PauseAtRecurrence, PauseAtFailure: c.o.PauseAtFailure,
 			Created: now, Selected: members.Len(), Approval: r.second, SkipUndeliverable: r.SkipUndeliverable, SendOvertaken: r.SendOvertaken,
 		}
@@ -247,7 +247,7 @@ func (c *Controller) runner(ctx context.Context, j *journal, t *target, job dlqb
 	}
 	r := &runner{
 		Controller: c, dest: t.dest, facts: t.facts, journal: j, pace: j.pace, job: job, latest: job, began: c.clock(),
-		wrote: c.clock(), outcomes: map[dlqbridge.SendOutcome]int{},
+		wrote: c.clock(), outcomes: map[dlqbridge.SendOutcome]int{}, actions: map[dlqbridge.Action]int{},
 		size: max(1, min(size, atOnce)), flight: newFlight(job.MaxInFlight), routes: slices.Sorted(maps.Keys(t.routes)),
 	}
 	if t.facts.BatchCount > 0 {
@@ -304,6 +304,10 @@ func (r *runner) into(res *Result) error {
 	for o, n := range r.outcomes {
 		res.Outcomes[o] += n
 	}
+	for a, n := range r.actions {
+		res.ByAction = addCount(res.ByAction, a, r.job.Destination, n)
+	}
+	sortCounts(res.ByAction)
 	if res.State == "" || res.State == dlqbridge.JobDone {
 		res.State, res.Reason = r.latest.State, r.latest.Reason
 	}
@@ -312,7 +316,7 @@ func (r *runner) into(res *Result) error {
 
 // Continue sends what a paused job, or one whose process died, has left.
 func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor, reason string) (Result, error) {
-	res := Result{Jobs: []string{}, Outcomes: map[dlqbridge.SendOutcome]int{}}
+	res := Result{Jobs: []string{}, ByAction: []ActionCount{}, Outcomes: map[dlqbridge.SendOutcome]int{}}
 	job, err := c.o.Jobs.Job(ctx, id)
 	if err != nil {
 		return res, fmt.Errorf("job %s: %w", id, err)

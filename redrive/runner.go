@@ -51,6 +51,8 @@ type runner struct {
 	sent     List[string]
 	outcomes map[dlqbridge.SendOutcome]int
 	already  int // sent earlier, by this same job
+	// actions counts what was sent, also earlier, by its action.
+	actions map[dlqbridge.Action]int
 	// inStep are the members of this canary step that were sent, troubled those
 	// that could not be, or that nobody knows about. Nil is no canary step.
 	inStep, troubled map[string]bool
@@ -353,12 +355,14 @@ func (r *runner) exclude(x dlqbridge.Exclusion) {
 	r.excluded.Add(x)
 }
 
-func (r *runner) count(o dlqbridge.SendOutcome, id string) {
+func (r *runner) count(o dlqbridge.SendOutcome, it item) {
+	id := it.control.ID
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.outcomes[o]++
 	if o == dlqbridge.OutcomeSent {
 		r.sent.Add(id)
+		r.actions[it.action()]++
 	}
 	if o == dlqbridge.OutcomeSent || o == dlqbridge.OutcomeInDoubt {
 		r.flight.sit(id, r.clock(), o == dlqbridge.OutcomeInDoubt)

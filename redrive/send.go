@@ -216,7 +216,7 @@ func (d *delivery) doubt(ctx context.Context, items []item, tries int, why strin
 	sends := make([]dlqbridge.Send, len(items))
 	for i, it := range items {
 		d.failed[it.control.ID] = true
-		d.count(dlqbridge.OutcomeInDoubt, it.control.ID)
+		d.count(dlqbridge.OutcomeInDoubt, it)
 		sends[i] = d.sendNote(it, dlqbridge.OutcomeInDoubt, d.batch.At, "", tries, why)
 	}
 	d.unnoted += len(d.note(ctx, items, sends))
@@ -273,7 +273,7 @@ func (d *delivery) request(ctx context.Context, piece []item, try int, deadline 
 				reason = dlqbridge.ExcludeTooLarge
 			}
 			d.exclude(dlqbridge.Exclusion{ID: it.control.ID, Reason: reason, Detail: err.Error()})
-			d.count(dlqbridge.OutcomeRefused, it.control.ID)
+			d.count(dlqbridge.OutcomeRefused, it)
 			refused = append(refused, it.control)
 			refusals[it.control.ID] = "the destination refused it: " + err.Error()
 		}
@@ -287,7 +287,7 @@ func (d *delivery) request(ctx context.Context, piece []item, try int, deadline 
 	unnoted := d.note(ctx, sent, notes)
 	d.unnoted += len(unnoted)
 	for _, it := range sent {
-		d.count(dlqbridge.OutcomeSent, it.control.ID)
+		d.count(dlqbridge.OutcomeSent, it)
 		// Its group need not wait for what this batch still tries again.
 		d.lineup.finished(it.control.ID, false)
 	}

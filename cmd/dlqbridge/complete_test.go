@@ -26,6 +26,8 @@ func TestCompletion(t *testing.T) {
 			"records groups --effect un":           {"unknown"},
 			"redrive plan --cause ti":              {"timeout"},
 			"redrive plan --route =":               {"orders"},
+			"redrive plan --action retry,re":       {"retry,retry", "retry,resume", "retry,repair"},
+			"redrive run --action comp":            {"compensate"},
 			"intake --until-empty --route =":       {"orders"},
 			"triage settle-send r_x --to =":        {"sent", "not-sent"},
 			"triage settle-effect r_x --to none":   {"none_confirmed"},

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/redrive"
 )
 
 // complete gives shells the words of every closed list, on all commands that
@@ -58,6 +59,8 @@ func (s *session) closedList(verb, flag string) []string {
 	switch flag {
 	case "cause":
 		return texts(dlqbridge.Causes())
+	case "action":
+		return texts(redrive.SendActions())
 	case "status":
 		return texts(dlqbridge.Statuses())
 	case "lane":

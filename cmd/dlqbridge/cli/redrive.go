@@ -36,7 +36,7 @@ What may not be sent is listed with its reason and left as it is.`,
 // selection is what plan and run choose from.
 type selection struct {
 	cause, route, signature, tenant, taskType, fix, reason string
-	records                                                []string
+	records, actions                                       []string
 	max                                                    int
 	policy, skip, overtaken                                bool
 	// plan is a file with a plan made before; only run takes one. forApproval is
@@ -54,6 +54,7 @@ func (f *selection) add(cmd *cobra.Command) {
 	flags.StringVar(&f.signature, "signature", "", "only this group of failures (sg_…)")
 	flags.StringVar(&f.tenant, "tenant", "", "only this tenant")
 	flags.StringVar(&f.taskType, "task-type", "", "only this type of task")
+	flags.StringSliceVar(&f.actions, "action", nil, "only what is sent by these actions: retry, resume, repair, compensate")
 	flags.StringSliceVar(&f.records, "record", nil, "only these records (r_…)")
 	flags.IntVar(&f.max, "max", 0, "at most this many records; 0 is all")
 	flags.StringVar(&f.fix, "fix", "", "the verifiable change that removed the cause, KIND:TEXT")
@@ -95,6 +96,9 @@ func (f *selection) request(running bool) (redrive.Request, error) {
 	}
 	var err error
 	if r.Cause, err = word("--cause", f.cause, dlqbridge.Causes()); err != nil {
+		return r, err
+	}
+	if r.Actions, err = words("--action", f.actions, redrive.SendActions()); err != nil {
 		return r, err
 	}
 	if r.Fix, err = fix(f.fix); err != nil {
@@ -141,10 +145,13 @@ nothing. The hash names the selection: equal plans hash equally. With -o json th
 plan is a document that ` + "`redrive run --plan`" + ` runs as it stands: what changed
 since is refused record by record, a changed file or one made elsewhere as a whole.
 
+It says how many records go where by which action; --action narrows it to some.
+
 With --for-approval it also selects what two people must authorise; the plan then
 runs only after ` + "`redrive approve`" + ` by somebody else than its runner.`,
 		Example: `  dlqbridge redrive plan --cause timeout
   dlqbridge redrive plan --cause critical --fix data:INC-31 --for-approval -o json > plan.json
+  dlqbridge redrive plan --cause timeout --fix deploy:1.4.2 --action retry,resume
   dlqbridge redrive plan --cause permission --fix credential:key-7 --route orders -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -172,14 +179,19 @@ func (s *session) showPlan(ctx context.Context, c *redrive.Controller, r redrive
 	if p.Jobs == nil {
 		p.Jobs = []redrive.PlannedJob{}
 	}
+	byAction, err := p.ByAction()
+	if err != nil {
+		return err
+	}
 	doc, lists := p.Apart()
-	return s.printLong(planDocument(doc), lists, func(out *screen.Screen) error { return printPlan(out, p) })
+	return s.printLong(planDocument(doc, byAction), lists, func(out *screen.Screen) error { return printPlan(out, p, byAction) })
 }
 
-func printPlan(out *screen.Screen, p redrive.Plan) error {
+func printPlan(out *screen.Screen, p redrive.Plan, byAction []redrive.ActionCount) error {
 	if p.Selected == 0 {
 		out.Printf("nothing of cause %s can be sent\n", string(p.Cause))
 	}
+	printActions(out, byAction)
 	for _, j := range p.Jobs {
 		took := time.Duration(math.Ceil(float64(j.Members.Len())/max(p.Rate.PerSecond(), 1e-9))) * time.Second
 		out.Printf("%s  %s at %s, about %s\n", screen.Styled{Style: screen.Bold, Text: j.Destination}, plural(j.Members.Len(), "record"), p.Rate.String(), took.String())
@@ -324,6 +336,12 @@ func (s *session) redriveRun() *cobra.Command {
 allowed, and sends them under the pace. All others are listed with their reason
 and left as they are (exit code 3).
 
+It sends by whatever action each record needs: retry and repair go back to the
+source, resume goes on from a checkpoint, and where a route names compensate_to a
+confirmed effect is undone by a compensation that goes there. --action narrows it,
+such as --action retry,resume,repair to compensate nothing; the result counts what
+went where by which action.
+
 It returns when everything is sent; --wait also waits for the outcomes, which
 otherwise ` + "`dlqbridge serve` or `dlqbridge redrive observe`" + ` settle. Stopped by a signal
 it finishes the batches under way and leaves the job paused.
@@ -338,6 +356,7 @@ With --policy, for schedules, it authorises and sends what policy allows, and wi
 redrive.hours only: outside it selects nothing, says when they begin and exits with 0.`,
 		Example: `  dlqbridge redrive run --cause dependency_unavailable --fix state:payments-up --reason "outage over" --rate 20/s
   dlqbridge redrive run --cause timeout --fix deploy:1.4.2 --reason "fixed" --max 5 --wait
+  dlqbridge redrive run --cause timeout --fix deploy:1.4.2 --reason "fixed" --action retry,resume,repair   # no compensations
   dlqbridge redrive run --cause timeout --policy      # only what policy may do alone
   dlqbridge redrive plan --cause timeout --fix deploy:1.4.2 -o json > plan.json
   dlqbridge redrive run --plan plan.json --reason "read and agreed"   # after redrive approve, where a second person is needed`,
@@ -379,6 +398,9 @@ func (s *session) finish(ctx context.Context, c *redrive.Controller, r redrive.R
 	}
 	if r.Jobs == nil {
 		r.Jobs = []string{}
+	}
+	if r.ByAction == nil {
+		r.ByAction = []redrive.ActionCount{}
 	}
 	if r.Outcomes == nil {
 		r.Outcomes = map[dlqbridge.SendOutcome]int{}
@@ -424,6 +446,7 @@ func printResult(out *screen.Screen, r redrive.Result, fixed bool) error {
 		out.Printf(" (%s)", r.Reason)
 	}
 	out.Printf("\n")
+	printActions(out, r.ByAction)
 	var outcomes []string
 	for o, n := range r.Outcomes {
 		outcomes = append(outcomes, fmt.Sprintf("%s %d", o, n))

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 type planDoc struct {
 	redrive.Plan
 	Rate     string                        `json:"rate"`
+	ByAction []redrive.ActionCount         `json:"byAction"`
 	Job      *string                       `json:"job"`
 	Sent     int                           `json:"sent"`
 	Outcomes map[dlqbridge.SendOutcome]int `json:"outcomes"`
@@ -28,8 +31,8 @@ type planDoc struct {
 // statePlanned is the state of what no job was made of yet.
 const statePlanned = "planned"
 
-func planDocument(p redrive.Plan) planDoc {
-	return planDoc{Plan: p, Rate: p.Rate.String(), Outcomes: map[dlqbridge.SendOutcome]int{}, State: statePlanned}
+func planDocument(p redrive.Plan, byAction []redrive.ActionCount) planDoc {
+	return planDoc{Plan: p, Rate: p.Rate.String(), ByAction: byAction, Outcomes: map[dlqbridge.SendOutcome]int{}, State: statePlanned}
 }
 
 // ran says that the fields of a run's answer are not as a plan has them; plans
@@ -50,6 +53,7 @@ func (f *selection) planned() (redrive.Request, error) {
 	var r redrive.Request
 	for flag, given := range map[string]bool{
 		"--cause": f.cause != "", "--route": f.route != "", "--signature": f.signature != "", "--tenant": f.tenant != "", "--task-type": f.taskType != "",
+		"--action": len(f.actions) > 0,
 		"--record": len(f.records) > 0, "--max": f.max != 0, "--fix": f.fix != "", "--policy": f.policy, "--skip-undeliverable": f.skip, "--send-overtaken": f.overtaken,
 		"--rate": f.rate != "", "--burst": f.burst != "", "--max-in-flight": f.inFlight != "", "--canary": f.canary != "",
 	} {
@@ -88,7 +92,26 @@ func readPlan(file string) (redrive.Plan, error) {
 	if err := doc.Check(); err != nil {
 		return wrong(err)
 	}
+	byAction, err := doc.Plan.ByAction()
+	if err != nil {
+		return wrong(err)
+	}
+	if doc.ByAction != nil && !slices.Equal(doc.ByAction, byAction) { // the hash does not cover what follows from the members
+		return wrong(errors.New("it was changed after it was made: byAction is not what its members are"))
+	}
 	return doc.Plan, nil
+}
+
+// printActions says how many records go where by which action.
+func printActions(out *screen.Screen, counts []redrive.ActionCount) {
+	if len(counts) == 0 {
+		return
+	}
+	texts := make([]string, len(counts))
+	for i, n := range counts {
+		texts[i] = fmt.Sprintf("%d %s → %s", n.Records, n.Action, n.Destination)
+	}
+	out.Printf("%s\n", strings.Join(texts, ", "))
 }
 
 // approvalDoc is an approval for machines.
