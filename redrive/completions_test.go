@@ -74,6 +74,22 @@ func TestACompletionMessageIsBelievedOfItsOwnNumber(t *testing.T) {
 			`{"record":"` + one + `","taskId":"other","n":1,"state":"completed"}`: {Unknown: 1},
 			`{"record":"` + one + `","n":1,"state":"compensated"}`:                {Unknown: 1}, // no compensation
 			`{"n":1,"state":"completed","taskId":"task-` + one + `"}`:             {Unknown: 1}, // the route has no one source
+			// It contradicts its record.
+			`{"record":"` + one + `","tenant":"other","n":1,"state":"completed"}`:                            {Unknown: 1},
+			`{"record":"` + one + `","taskId":"task-` + one + `","tenant":"ACME","n":1,"state":"completed"}`: {Unknown: 1},
+			// It contradicts itself, or is none.
+			`{"record":"` + two + `","record":"` + one + `","n":1,"state":"completed"}`:   {Unknown: 1},
+			`{"record":"` + one + `","n":2,"n":1,"state":"completed"}`:                    {Unknown: 1},
+			`{"record":"` + one + `","n":1,"state":"completed","\u0073tate":"completed"}`: {Unknown: 1},
+			`{"record":"` + one + `","Record":"` + one + `","n":1,"state":"completed"}`:   {Unknown: 1},
+			`{"Record":"` + one + `","N":1,"State":"completed"}`:                          {Unknown: 1},
+			`{"record":"` + one + `","n":1,"state":"completed"}{"x":1}`:                   {Unknown: 1},
+			`{"record":"` + one + `","n":1,"state":"completed"} x`:                        {Unknown: 1},
+			`{"record":"` + one + `","n":1,"state":"completed"`:                           {Unknown: 1},
+			`{"record":"` + one + `","n":1,"state":"completed","task":"other"}`:           {Unknown: 1},
+			`[{"record":"` + one + `","n":1,"state":"completed"}]`:                        {Unknown: 1},
+			`null`: {Unknown: 1},
+			`{"record":"` + one + `","n":1,"state":"completed","run":"` + "\xff" + `"}`: {Unknown: 1},
 		} {
 			place := say(body)
 			got, err := c.Completions(ctx, "orders", place)
@@ -81,7 +97,7 @@ func TestACompletionMessageIsBelievedOfItsOwnNumber(t *testing.T) {
 				t.Errorf("%s: %v, %+v, deleted %v, hidden %v", body, err, got, place.deleted, place.hidden)
 			}
 		}
-		word := `{"record":"` + one + `","n":1,"state":"completed","run":"run-7"}`
+		word := `{"record":"` + one + `","taskId":"task-` + one + `","tenant":"acme","n":1,"state":"completed","run":"run-7"}` + "\n"
 		if got, err := c.Completions(ctx, "other", say(word)); err != nil || got.Unknown != 1 {
 			t.Errorf("another route: %v, %+v", err, got)
 		}
