@@ -127,8 +127,8 @@ func (s *session) checkHold(h *dlqbridge.Hold, until string, now time.Time) (err
 		return usagef("--all stops everything by itself", "--all and other selectors contradict each other")
 	case h.Destination != "" && !strings.HasPrefix(h.Destination, "arn:"):
 		return usagef("write the queue's ARN, as `dlqbridge redrive plan` shows it", "--destination %q is no ARN", h.Destination)
-	case h.Signature != "" && !strings.HasPrefix(h.Signature, "sg_"):
-		return usagef("signatures begin with sg_, as `dlqbridge records groups` shows them", "--signature %q is none", h.Signature)
+	case signature(h.Signature) != nil:
+		return signature(h.Signature)
 	}
 	if h.Record != "" {
 		if err := recordIDs([]string{h.Record}); err != nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,8 +101,8 @@ func checkMute(m *dlqbridge.Mute, until string, now time.Time) (err error) {
 	switch {
 	case m.Signature == "":
 		return usagef("name a group, "+groups, "--signature is missing")
-	case !strings.HasPrefix(m.Signature, "sg_"):
-		return usagef("signatures begin with sg_, "+groups, "--signature %q is none", m.Signature)
+	case signature(m.Signature) != nil:
+		return signature(m.Signature)
 	case until == "":
 		return usagef("write a time or a span, such as 7d", "--until is missing: a mute needs an end")
 	}

@@ -191,6 +191,9 @@ writes the body byte for byte, and -o json has everything in base64.`,
 			if raw && s.json() {
 				return usagef("-o json has the body in base64", "--raw and -o json contradict each other")
 			}
+			if cmd.Flags().Changed("version") && version < 1 {
+				return usagef("versions count from 1, which is the letter as it came", "--version %d is none", version)
+			}
 			if arrival != "" && version != 0 {
 				return usagef("keep one of them", "--arrival and --version contradict each other")
 			}

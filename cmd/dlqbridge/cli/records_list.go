@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,7 +81,10 @@ func (f *listFlags) filter(now time.Time) (dlqbridge.Filter, error) {
 		Closed: f.all, Routes: f.routes, Signature: f.signature, Tenant: f.tenant, TaskType: f.taskType,
 		Owner: f.owner, Overdue: f.overdue, Now: now, After: f.after,
 	}
-	var err error
+	err := signature(f.signature)
+	if err != nil {
+		return out, err
+	}
 	if out.Causes, err = words("--cause", f.causes, dlqbridge.Causes()); err != nil {
 		return out, err
 	}
@@ -135,6 +139,9 @@ it is {"records":[…],"next":"…"}; pass next to --after to go on.`,
 			if err := quiet(cmd.Context(), b.Store, &filter); err != nil {
 				return err
 			}
+			if err := position(cmd.Context(), b.Store, filter); err != nil {
+				return err
+			}
 			if s.json() {
 				return s.listJSON(cmd.Context(), b.Store, filter, f.limit)
 			}
@@ -145,6 +152,21 @@ it is {"records":[…],"next":"…"}; pass next to --after to go on.`,
 	cmd.Flags().IntVar(&f.limit, "limit", 50, "at most this many; 0 lists all")
 	cmd.Flags().StringVar(&f.after, "after", "", "go on behind this position (next of an earlier list)")
 	return cmd
+}
+
+// position refuses an --after that is no position of such a list: a person wrote
+// it, so it is no fault of the configuration.
+func position(ctx context.Context, index dlqbridge.WorkIndex, f dlqbridge.Filter) error {
+	if f.After == "" {
+		return nil
+	}
+	for _, err := range index.List(ctx, f) {
+		if errors.Is(err, dlqbridge.ErrInvalid) {
+			return usagef("give next of an earlier list (-o json), and the same --all and --status as for that one", "--after: %v", err)
+		}
+		break // any other error comes again, and is said then
+	}
+	return nil
 }
 
 // listRoutes refuses a route that is not configured, as intake does, unless

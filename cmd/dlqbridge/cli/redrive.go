@@ -110,6 +110,9 @@ func (f *selection) request(running bool) (redrive.Request, error) {
 	if f.policy && f.forApproval {
 		return r, usagef("policy authorises nothing that needs a second person", "--policy and --for-approval contradict each other")
 	}
+	if err := signature(f.signature); err != nil {
+		return r, err
+	}
 	if f.max < 0 {
 		return r, usagef("0 is all", "--max cannot be negative")
 	}

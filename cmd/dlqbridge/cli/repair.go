@@ -95,12 +95,12 @@ func (f *repairFlags) check(cmd *cobra.Command, ids []string) error {
 		return usagef("keep one of them", "records and a selection contradict each other")
 	case f.list.limit < 0:
 		return usagef("0 is all", "--limit cannot be negative")
+	case cmd.Flags().Changed("version") && f.version < 1:
+		return usagef("versions count from 1, which is the letter as it came", "--version %d is none", f.version)
 	case f.patch == "" && f.arrival == "" && f.version == 0:
 		return usagef("give --patch FILE, or say which payload is right by --arrival or --version", "it is not said what to change")
 	case f.arrival != "" && f.version != 0:
 		return usagef("keep one of them", "--arrival and --version contradict each other")
-	case f.version < 0:
-		return usagef("versions count from 1", "--version cannot be negative")
 	case f.arrival != "" && len(ids) != 1:
 		return usagef("name that record", "--arrival is a letter of one record")
 	}
