@@ -76,7 +76,8 @@ func undone(c dlqbridge.Control, j Judgement) []UndoneEffect {
 		last = c.Claim.Before
 	}
 	// Records of one task ask for the same effect under the same key: a letter
-	// that opened the next record does not make it another effect.
+	// that opened the next record, or that names another tenant, does not make it
+	// another effect: task ids are unique in a ledger.
 	unit := j.Context.Task.TaskID
 	if unit == "" {
 		unit = c.ID
@@ -85,7 +86,7 @@ func undone(c dlqbridge.Control, j Judgement) []UndoneEffect {
 	for _, s := range dlqbridge.Confirmed(dlqbridge.FoldInput{Findings: j.Context.Findings, LastSend: last, Checkpoint: j.Context.Checkpoint}) {
 		out = append(out, UndoneEffect{
 			Step: s.Step, Run: s.Run, Receipts: append([]string{}, s.Receipts...), AsOf: dlqbridge.FormatTime(s.AsOf),
-			IdempotencyKey: compensationKey("effect", j.Context.Task.Tenant, unit, s.Run, s.Step),
+			IdempotencyKey: compensationKey("effect", unit, s.Run, s.Step),
 		})
 	}
 	return out
