@@ -84,6 +84,9 @@ type Judgement struct {
 	// and SeenRun that run: proof that the send of that number went out.
 	SeenRedriveN int
 	SeenRun      string
+	// Unsent is the fold as if the send that the record is claimed for had not gone
+	// out: what everybody else leaves. Without a claim it is that of the Context.
+	Unsent dlqbridge.Folded
 	// Compensates and CompensatesAgain are the route's.
 	Compensates, CompensatesAgain bool
 
@@ -133,6 +136,13 @@ func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgeme
 		TrustWorker: e.route.TrustWorker && byWorker(letter), OnlyRun: onlyRun(f, k),
 	}
 	folded := dlqbridge.Fold(fold)
+	unsent := folded
+	if claim := f.control.Claim; claim != nil {
+		before := *f
+		before.control.LastSend, before.control.Redrives = claim.Before, claim.N-1
+		fold.LastSend, fold.OnlyRun = claim.Before, onlyRun(&before, k)
+		unsent = dlqbridge.Fold(fold)
+	}
 	repeatSafe := dlqbridge.RepeatSafe(dlqbridge.RepeatInput{
 		Effects: e.route.Effects, Begun: begun(findings), IdempotencyKey: k.task.IdempotencyKey,
 		Window: e.route.IdempotencyWindow, FirstAttempt: firstAttempt(f, k), Now: now,
@@ -183,7 +193,7 @@ func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgeme
 
 	j := Judgement{
 		Decision: decision, Policy: policy, By: e.route.Policy, Conflict: conflict, Fix: f.fix, Approvers: f.approvers,
-		SeenRedriveN: k.seenN, SeenRun: k.seenRun, Compensates: e.route.Compensates, CompensatesAgain: e.route.CompensatesAgain, now: now, fresh: f.fresh, looked: f.looked,
+		SeenRedriveN: k.seenN, SeenRun: k.seenRun, Unsent: unsent, Compensates: e.route.Compensates, CompensatesAgain: e.route.CompensatesAgain, now: now, fresh: f.fresh, looked: f.looked,
 		Context: dlqbridge.Context{
 			At: now, Deliveries: s.Deliveries, Task: k.task, Failure: failure, Findings: kept, Omitted: omitted, Checkpoint: k.checkpoint, Folded: folded,
 			RepeatSafe: repeatSafe, Unavailable: k.unavailable, CompletedBy: k.completed,

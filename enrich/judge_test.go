@@ -246,6 +246,25 @@ func TestARecordsLife(t *testing.T) {
 			t.Errorf("after the send: %+v", j.Decision)
 		}
 	})
+	t.Run("a send in doubt makes the effect unknown, others may too", func(t *testing.T) {
+		word := person(dlqbridge.VerbSettleEffect, "ann")
+		word.Findings = []dlqbridge.Finding{{Store: "operator", Step: dlqbridge.AllSteps, State: dlqbridge.EffectNone, Proof: dlqbridge.ProofOperator, AsOf: start.Add(20 * time.Minute)}}
+		other := finding("0003#charge", dlqbridge.EffectUnknown, dlqbridge.ProofNothingFound)
+		other.Run, other.AsOf = "run-2", start.Add(40*time.Minute)
+		for _, c := range []struct {
+			says dlqbridge.Testimony
+			want dlqbridge.Effect
+		}{{dlqbridge.Testimony{}, dlqbridge.EffectNone}, {findings(other), dlqbridge.EffectUnknown}, {dlqbridge.Testimony{Unavailable: "timeout"}, dlqbridge.EffectUnknown}} {
+			b := newCase(t, dlqbridge.Testimony{})
+			b.move(dlqbridge.VerbReceive, b.letter("m-1", letterOf("x")), nil)
+			b.move(dlqbridge.VerbSettleEffect, enrich.Subject{Note: word}, nil)
+			b.send()
+			j := newCase(t, c.says).e.Judge(t.Context(), start.Add(2*time.Hour), []enrich.Subject{{Case: b.c}})[0]
+			if want := (dlqbridge.Folded{State: c.want, Uncovered: c.want}); j.Context.Folded.State != dlqbridge.EffectUnknown || j.Unsent != want {
+				t.Errorf("%+v: folded %+v, without the send %+v, want %+v", c.says, j.Context.Folded, j.Unsent, want)
+			}
+		}
+	})
 	t.Run("a store that cannot be asked is a new doubt", func(t *testing.T) {
 		b := newCase(t, dlqbridge.Testimony{})
 		b.move(dlqbridge.VerbReceive, b.letter("m-1", letterOf("x")), nil)

@@ -142,7 +142,8 @@ func escaped(v any) []byte {
 }
 
 // mayCompensateAgain says why a compensation in doubt may be repeated under its
-// number, or why not. What a task's own contract allows says nothing about it.
+// number, or why not. What a task's own contract allows says nothing about it, but
+// what forbids a first compensation forbids this one: it may be the first.
 func (c *Controller) mayCompensateAgain(ctl dlqbridge.Control, note dlqbridge.Send, j Judgement, canMark bool) (string, *dlqbridge.Exclusion) {
 	no := func(r dlqbridge.ExcludeReason, detail string) (string, *dlqbridge.Exclusion) {
 		return "", &dlqbridge.Exclusion{ID: ctl.ID, Reason: r, Detail: detail}
@@ -151,10 +152,17 @@ func (c *Controller) mayCompensateAgain(ctl dlqbridge.Control, note dlqbridge.Se
 	switch {
 	case seen(j, note.N) != "":
 		return no(dlqbridge.ExcludeClaimed, "its compensation went out; its outcome is open")
+	case j.Decision.Status == dlqbridge.StatusCompleted:
+		// No outcome of the compensation, so nothing but a person ends this doubt.
+		return no(dlqbridge.ExcludeClosed, "a store shows that the task completed, so nothing is undone; settle-send decides what became of the send in doubt")
 	case j.Applied.Conflict || j.Applied.Late:
 		return no(dlqbridge.ExcludeConflict, "another letter arrived meanwhile")
+	case j.Context.RunningUntil.After(c.clock()):
+		return no(dlqbridge.ExcludeStillRunning, "a run may be going until "+dlqbridge.FormatTime(j.Context.RunningUntil))
 	case !route.CompensateIdempotent:
 		return no(dlqbridge.ExcludeInDoubt, "nobody knows whether its compensation went out; settle-send decides (compensate_idempotent would repeat it)")
+	case j.Unsent.Uncovered == dlqbridge.EffectUnknown:
+		return no(dlqbridge.ExcludeEffectUnknown, "nobody knows whether its compensation went out, and what a run did meanwhile is unknown; it waits for evidence, or settle-send decides")
 	case !canMark || ctl.Authorized == nil || ctl.Authorized.Of != subject(dlqbridge.ActionCompensate, ctl, j):
 		return no(dlqbridge.ExcludeInDoubt, "nobody knows whether its compensation went out, and what there is to undo looks otherwise now; settle-send decides")
 	}

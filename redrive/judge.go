@@ -68,6 +68,9 @@ type Judgement struct {
 	// carried, SeenRun that run: proof that this number went out.
 	SeenRedriveN int
 	SeenRun      string
+	// Unsent is the fold as if the send that Ask.Control is claimed for had not
+	// gone out: what everybody else leaves. Without a claim it is that of Context.
+	Unsent dlqbridge.Folded
 	// Compensates: its route names where compensations go; CompensatesAgain: it
 	// says that repeating one does no harm.
 	Compensates, CompensatesAgain bool

@@ -45,8 +45,9 @@ func seen(j Judgement, n int) string {
 //   - where workers use the kit, they refuse a second run of the same number,
 //     which they read from the mark.
 //
-// Everything else waits for evidence or for a person. Nothing here looks at the
-// effect: after a send it is unknown by definition.
+// Everything else waits for evidence or for a person, and so does what another
+// run may have done meanwhile: the message itself may not have gone out, and then
+// this is its first send (see leftByOthers).
 func (c *Controller) mayResend(ctl dlqbridge.Control, note dlqbridge.Send, j Judgement, facts dlqbridge.DestinationFacts, canMark bool) (string, *dlqbridge.Exclusion) {
 	no := func(r dlqbridge.ExcludeReason, detail string) (string, *dlqbridge.Exclusion) {
 		return "", &dlqbridge.Exclusion{ID: ctl.ID, Reason: r, Detail: detail}
@@ -67,12 +68,46 @@ func (c *Controller) mayResend(ctl dlqbridge.Control, note dlqbridge.Send, j Jud
 		return no(dlqbridge.ExcludeStillRunning, "a run may be going until "+dlqbridge.FormatTime(j.Context.RunningUntil))
 	case !ctl.ValidUntil.IsZero() && now.After(ctl.ValidUntil):
 		return no(dlqbridge.ExcludeExpired, "past valid_until")
-	case fifoOpen(facts, note.At, now):
-		return resendFIFO, nil
-	case j.Context.RepeatSafe && canMark:
-		return "repeating is declared safe", nil
-	case route.Kit && canMark:
-		return "its workers refuse a second run of the same number", nil
 	}
-	return no(dlqbridge.ExcludeInDoubt, fmt.Sprintf("nobody knows whether redrive %d went out; settle-send decides", note.N))
+	why := ""
+	switch {
+	case fifoOpen(facts, note.At, now):
+		why = resendFIFO
+	case j.Context.RepeatSafe && canMark:
+		why = "repeating is declared safe"
+	case route.Kit && canMark:
+		why = "its workers refuse a second run of the same number"
+	default:
+		return no(dlqbridge.ExcludeInDoubt, fmt.Sprintf("nobody knows whether redrive %d went out; settle-send decides", note.N))
+	}
+	if x := leftByOthers(ctl, note, j); x != nil {
+		return "", x
+	}
+	return why, nil
+}
+
+// leftByOthers says why what others than the send in doubt leave forbids to repeat it.
+// The send itself makes the effect unknown, by definition, and that alone is no
+// reason: nobody runs its number twice. But a run without that number, one before
+// or beside it, is stopped by neither the queue nor the workers. So the effect is
+// looked at as if the send had not gone out, and must be what its first send
+// needed (I5). A compensation has a rule of its own.
+func leftByOthers(ctl dlqbridge.Control, note dlqbridge.Send, j Judgement) *dlqbridge.Exclusion {
+	effect := j.Unsent.State
+	if note.Action == dlqbridge.ActionResume {
+		if ctl.Authorized == nil || ctl.Authorized.Of != subject(note.Action, ctl, j) {
+			return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeInDoubt, Detail: fmt.Sprintf(
+				"nobody knows whether redrive %d went out, and its checkpoint is another one now; settle-send decides", note.N)}
+		}
+		effect = j.Unsent.Uncovered
+	}
+	switch {
+	case effect == dlqbridge.EffectNone, j.Context.RepeatSafe:
+		return nil
+	case effect == dlqbridge.EffectConfirmed:
+		return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeNeedsCompensation, Detail: fmt.Sprintf(
+			"another run than that of redrive %d had an effect meanwhile, so sending it would repeat it; settle-send decides what became of the send", note.N)}
+	}
+	return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeEffectUnknown, Detail: fmt.Sprintf(
+		"another run than that of redrive %d may have had an effect meanwhile, or a store cannot be asked; it waits for evidence, or settle-send decides", note.N)}
 }

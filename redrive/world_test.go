@@ -58,6 +58,8 @@ type knowledge struct {
 	findings   []dlqbridge.Finding
 	expired    bool
 	policy     *dlqbridge.CausePolicy
+	// unsent is the effect without the send in doubt; empty is the same.
+	unsent dlqbridge.Effect
 }
 
 const (
@@ -680,6 +682,7 @@ func (w *world) judge(a redrive.Ask) redrive.Judgement {
 		Arrival:     dlqbridge.Arrival{Key: c.Newest, System: map[string]string{"SequenceNumber": sequence(c)}},
 		Compensates: w.routes[c.Route].CompensateTo != "", CompensatesAgain: w.routes[c.Route].CompensateIdempotent,
 		SeenRedriveN: k.seenN, SeenRun: fmt.Sprintf("run-%d", k.seenN),
+		Unsent: dlqbridge.Folded{State: cmp.Or(k.unsent, folded.State), Uncovered: cmp.Or(k.unsent, folded.Uncovered)},
 	}
 }
 

@@ -282,9 +282,9 @@ func nextStep(reason dlqbridge.ExcludeReason, id string, fixed bool) string {
 		}
 		return "say what removed the cause: --fix KIND:TEXT; dlqbridge records explain " + id + " says what else it waits for"
 	case dlqbridge.ExcludeEffectUnknown:
-		return "dlqbridge records explain " + id + " says what nobody knows; state what you find with dlqbridge triage settle-effect"
+		return "dlqbridge records explain " + id + " says what nobody knows; state what you find with dlqbridge triage settle-effect, or where its send is in doubt with dlqbridge triage settle-send"
 	case dlqbridge.ExcludeNeedsCompensation:
-		return "name where compensations go (routes[].compensate_to), undo the effect (dlqbridge triage compensated " + id + ") or finish the work by hand (dlqbridge triage complete-manually " + id + ")"
+		return "name where compensations go (routes[].compensate_to), undo the effect (dlqbridge triage compensated " + id + ") or finish the work by hand (dlqbridge triage complete-manually " + id + "); where its send is in doubt, first dlqbridge triage settle-send"
 	case dlqbridge.ExcludeNeedsSecondPerson:
 		return "two authenticated people say dlqbridge triage authorize " + id + ", or one approves a plan (redrive plan --for-approval) and the other runs it"
 	case dlqbridge.ExcludeExpired:

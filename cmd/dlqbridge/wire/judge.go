@@ -119,7 +119,7 @@ func (j judge) Glance(ctx context.Context, asks []redrive.Ask) []redrive.Glance 
 func ToRedrive(a enrich.Judgement, c dlqbridge.Case) redrive.Judgement {
 	out := redrive.Judgement{
 		Context: a.Context, Decision: a.Decision, Policy: a.Policy, Applied: a.Apply(c.Control), Stands: a.Stands(c.Control),
-		SeenRedriveN: a.SeenRedriveN, SeenRun: a.SeenRun, Approvers: a.Approvers,
+		SeenRedriveN: a.SeenRedriveN, SeenRun: a.SeenRun, Unsent: a.Unsent, Approvers: a.Approvers,
 		Compensates: a.Compensates, CompensatesAgain: a.CompensatesAgain,
 	}
 	if newest := c.Arrival(c.Control.Newest); newest != nil {
