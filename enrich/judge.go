@@ -230,8 +230,10 @@ func (f *facts) overrule(d dlqbridge.Decision, conflict, late bool) dlqbridge.De
 		why = WhyLate
 	case f.linked:
 		why = dlqbridge.WhyLinked
-	case f.compensation && (!f.looked || d.Action == dlqbridge.ActionCompensate):
-		why = WhyCompensation // nothing undoes an undoing
+	case f.compensation && (!f.looked || d.Why != dlqbridge.WhyCompleted):
+		// Looking makes no work of it: nothing undoes an undoing, and its body must
+		// not go to where the work came from. Its worker having done it closes it.
+		why = WhyCompensation
 	case d.Status == dlqbridge.StatusIncidentOpen && d.Why == dlqbridge.WhyCritical:
 		why = d.Why // still critical, but its incident is over
 	case d.Status == dlqbridge.StatusIncidentOpen:

@@ -12,7 +12,13 @@ func (x *extraction) mark() *dlqbridge.Mark {
 	m, err := dlqbridge.ParseMark(attr.Value)
 	if err != nil {
 		x.conflict("redrive", "attr:"+dlqbridge.MarkName, "not a mark of ours")
-		return nil
+		return x.compensation()
+	}
+	if m.Action != dlqbridge.ActionCompensate {
+		// A body that asks to undo something is no work, whatever the mark calls it.
+		if c := x.compensation(); c != nil {
+			return c
+		}
 	}
 	return &m
 }

@@ -67,11 +67,12 @@ func (e *Enricher) reason(f *facts, k known, j Judgement) string {
 	return string(j.Decision.Why)
 }
 
-// compensationReason says whose compensation it is, as the letter says it.
+// compensationReason says whose compensation it claims to be: anybody can write
+// that, and no record is asked whether it sent it.
 func compensationReason(f *facts) string {
 	for _, a := range f.arrivals {
 		if isCompensation(a) {
-			return fmt.Sprintf("This is compensation %d of record %s, which failed; somebody must find out whether it undid anything, and nothing undoes it by itself.", a.Mark.N, a.Mark.Record)
+			return fmt.Sprintf("It says that it is compensation %d of record %s, which failed; somebody must find out whether it undid anything. It is never compensated itself, and never sent as work.", a.Mark.N, a.Mark.Record)
 		}
 	}
 	return string(WhyCompensation)

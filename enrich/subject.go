@@ -62,7 +62,7 @@ type facts struct {
 	// fresh: a letter is what this is about.
 	fresh  bool
 	linked bool
-	// compensation: some letter is a compensation that died.
+	// compensation: some letter that was not late says that it is a compensation.
 	compensation bool
 }
 
@@ -120,6 +120,10 @@ func (s Subject) facts() facts {
 		if a := s.Case.Arrival(m.Arrival); m.Arrival != "" && a != nil {
 			f.failed()
 			f.arrivals = append(f.arrivals, *a)
+			// A late letter is not what the record is about: it is sent only if it
+			// carries the same payload, and else differs.
+			late := m.Verb == dlqbridge.VerbReceive && m.From == dlqbridge.StatusRedriving
+			f.compensation = f.compensation || isCompensation(*a) && !late
 		}
 		switch m.Verb { //nolint:exhaustive // other moves change nothing here
 		case dlqbridge.VerbClaim:
@@ -140,12 +144,12 @@ func (s Subject) facts() facts {
 		if !slices.ContainsFunc(f.arrivals, func(a dlqbridge.Arrival) bool { return a.Key == s.Arrival.Key }) {
 			f.failed()
 			f.arrivals = append(f.arrivals, *s.Arrival)
+			f.compensation = f.compensation || isCompensation(*s.Arrival)
 		}
 	}
 	if s.Note != nil {
 		f.person(s.Note.Verb, s.Note)
 	}
-	f.compensation = slices.ContainsFunc(f.arrivals, isCompensation)
 	f.linked = (s.Previous != "" || s.Case.Control.Previous != "") && !f.looked
 	return f
 }
