@@ -59,6 +59,14 @@ type Finding struct {
 	Receipt *string `json:"receipt"`
 	// Detail says in words what was seen ("started, no receipt").
 	Detail string `json:"detail,omitempty"`
+	// Except lists the steps of which a finding about AllSteps no longer speaks,
+	// because whoever said it, or somebody after them, has corrected it there.
+	Except []string `json:"except,omitempty"`
+}
+
+// SpeaksOf says whether a finding is about a step, by its name or among all.
+func (f Finding) SpeaksOf(step string) bool {
+	return f.Step == step || f.Step == AllSteps && !slices.Contains(f.Except, step)
 }
 
 // Checkpoint is a place from which a run can be resumed.
@@ -127,22 +135,7 @@ func Fold(e FoldInput) Folded {
 }
 
 func foldOver(e FoldInput, keep func(Finding) bool) Effect {
-	var named, general []Finding // general: findings about every step not named
-	begun := false
-	for _, f := range e.Findings {
-		switch {
-		case !e.counts(f):
-		case f.Step == AllSteps:
-			general = append(general, f)
-		default:
-			named = append(named, f)
-			begun = begun || f.State != EffectNone
-		}
-	}
-	if begun { // a declaration that tasks change nothing is voided by a step that may have
-		general = slices.DeleteFunc(general, func(f Finding) bool { return f.Proof == ProofDeclared })
-	}
-
+	named, general := e.split()
 	byStep := ofSteps(named)
 	confirmed := false
 	for _, k := range steps(named, byStep, keep) {
@@ -228,7 +221,7 @@ func about(k stepKey, ofStep, general []Finding) []Finding {
 	for _, f := range general {
 		judged := f.Proof == ProofOperator || f.Proof == ProofSystemRead && f.State == EffectNone ||
 			f.Proof == ProofWorkerStatement && f.State == EffectNone
-		if judged && f.State != EffectUnknown && (f.Run == k.run || f.Run == "") {
+		if judged && f.State != EffectUnknown && (f.Run == k.run || f.Run == "") && f.SpeaksOf(k.step) {
 			out = append(out, f)
 		}
 	}
@@ -248,6 +241,21 @@ func (e FoldInput) unnamed(general []Finding) []Finding {
 // two proofs that disagree leave it unknown; and no proof at all is unknown.
 // Nothing found about the steps that nobody names is silence, not doubt.
 func settle(about []Finding) Effect {
+	yes, no := proofs(about)
+	switch {
+	case len(yes) > 0 && len(no) > 0:
+		return EffectUnknown
+	case len(yes) > 0:
+		return EffectConfirmed
+	case len(no) > 0:
+		return EffectNone
+	}
+	return EffectUnknown
+}
+
+// proofs are the findings about one step that still count when its doubts are
+// considered: those that say it happened, and those that say it did not.
+func proofs(about []Finding) (yes, no []Finding) {
 	var doubt time.Time
 	doubted := false
 	for _, f := range about {
@@ -258,27 +266,68 @@ func settle(about []Finding) Effect {
 			}
 		}
 	}
-	yes, no := false, false
 	for _, f := range about {
 		switch f.State {
 		case EffectConfirmed:
 			// A receipt of this very run ends its doubt whenever it was seen; a
 			// word about no run in particular does not speak for a later one.
-			yes = yes || !doubted || f.Run != "" || !f.AsOf.Before(doubt)
+			if !doubted || f.Run != "" || !f.AsOf.Before(doubt) {
+				yes = append(yes, f)
+			}
 		case EffectNone:
-			no = no || !doubted || f.ends(doubt)
+			if !doubted || f.ends(doubt) {
+				no = append(no, f)
+			}
 		case EffectUnknown:
 		}
 	}
-	switch {
-	case yes && no:
-		return EffectUnknown
-	case yes:
-		return EffectConfirmed
-	case no:
-		return EffectNone
+	return yes, no
+}
+
+// Disagreement is a step of which some say that it happened and others that it
+// did not; that alone makes the effect unknown.
+type Disagreement struct {
+	// Step may be AllSteps: they speak of the steps that nobody names.
+	Step, Run string
+	Yes, No   []Finding
+}
+
+// Disagreements lists the steps beyond the checkpoint about which those who
+// speak for them disagree.
+func Disagreements(e FoldInput) []Disagreement {
+	var out []Disagreement
+	add := func(k stepKey, all []Finding) {
+		if yes, no := proofs(all); len(yes) > 0 && len(no) > 0 {
+			out = append(out, Disagreement{k.step, k.run, yes, no})
+		}
 	}
-	return EffectUnknown
+	named, general := e.split()
+	byStep := ofSteps(named)
+	for _, k := range steps(named, byStep, func(f Finding) bool { return !e.Checkpoint.Covers(f) }) {
+		add(k, about(k, byStep[k.step], general))
+	}
+	add(stepKey{step: AllSteps}, e.unnamed(general))
+	return out
+}
+
+// split is what may be used of the findings: those about one step, and those
+// about every step that is not named.
+func (e FoldInput) split() (named, general []Finding) {
+	begun := false
+	for _, f := range e.Findings {
+		switch {
+		case !e.counts(f):
+		case f.Step == AllSteps:
+			general = append(general, f)
+		default:
+			named = append(named, f)
+			begun = begun || f.State != EffectNone
+		}
+	}
+	if begun { // a declaration that tasks change nothing is voided by a step that may have
+		general = slices.DeleteFunc(general, func(f Finding) bool { return f.Proof == ProofDeclared })
+	}
+	return named, general
 }
 
 // ends says whether a negative ends a doubt that arose at the given time: only
@@ -309,16 +358,7 @@ type ConfirmedStep struct {
 // each once however many stores say so, in the order of the findings. It is
 // meant for a fold whose Uncovered is confirmed: then no step is in doubt.
 func Confirmed(e FoldInput) []ConfirmedStep {
-	var named, general []Finding
-	for _, f := range e.Findings {
-		switch {
-		case !e.counts(f):
-		case f.Step == AllSteps:
-			general = append(general, f)
-		default:
-			named = append(named, f)
-		}
-	}
+	named, general := e.split()
 	var out []ConfirmedStep
 	byStep := ofSteps(named)
 	for _, k := range steps(named, byStep, func(f Finding) bool { return !e.Checkpoint.Covers(f) }) {

@@ -2,6 +2,7 @@ package dlqbridge
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -23,6 +24,13 @@ func TestFold(t *testing.T) {
 	charged := finding("0003#charge", "r1", EffectConfirmed, ProofReceipt, t0)
 	started := finding("0003#charge", "r1", EffectUnknown, ProofSystemRead, t1)
 	declared := finding(AllSteps, "", EffectNone, ProofDeclared, t2)
+	personYes := finding("0003#charge", "", EffectConfirmed, ProofOperator, t2)
+	personNo := finding("0003#charge", "", EffectNone, ProofOperator, t2)
+	allButCharge := func(state Effect) Finding {
+		f := finding(AllSteps, "", state, ProofOperator, t2)
+		f.Except = []string{"0003#charge"}
+		return f
+	}
 	workerNone := finding(AllSteps, "r1", EffectNone, ProofWorkerStatement, t1)
 
 	for _, tt := range []struct {
@@ -56,6 +64,13 @@ func TestFold(t *testing.T) {
 		{"a reconciler's negative after the last send counts", FoldInput{Findings: []Finding{finding(AllSteps, "", EffectNone, ProofSystemRead, t2)}, LastSend: t1}, EffectNone},
 		{"what an earlier run's tool asserted stays true of that run", FoldInput{Findings: []Finding{finding("a", "r1", EffectNone, ProofSystemRead, t0), othersNotStarted}, LastSend: t1}, EffectNone},
 		{"not started does not end a doubt", FoldInput{Findings: []Finding{started, finding("0003#charge", "r1", EffectNone, ProofNotStarted, t2), othersNotStarted}}, EffectUnknown},
+
+		{"two people's words disagree", FoldInput{Findings: []Finding{started, personYes, personNo, othersNotStarted}}, EffectUnknown},
+		{"one person's words about all steps and about one disagree", FoldInput{Findings: []Finding{started, personNo, finding(AllSteps, "", EffectConfirmed, ProofOperator, t2)}}, EffectUnknown},
+		{"a word about all steps is corrected for one, which happened", FoldInput{Findings: []Finding{started, personYes, allButCharge(EffectNone)}}, EffectConfirmed},
+		{"a word about all steps is corrected for one, which did not happen: the others stay", FoldInput{Findings: []Finding{started, personNo, allButCharge(EffectConfirmed)}}, EffectConfirmed},
+		{"what was corrected speaks for no step any more", FoldInput{Findings: []Finding{started, allButCharge(EffectNone)}}, EffectUnknown},
+		{"a correction does not do away with a receipt", FoldInput{Findings: []Finding{charged, personNo, allButCharge(EffectConfirmed), othersNotStarted}}, EffectUnknown},
 
 		{"tasks declared to change nothing", FoldInput{Findings: []Finding{declared}}, EffectNone},
 		{"tasks declared to change nothing, stores silent", FoldInput{Findings: []Finding{declared, nothingFound}}, EffectNone},
@@ -168,6 +183,29 @@ func TestFoldIsOrderFreeAndDoubtOnlyAdds(t *testing.T) {
 			if forth.State == EffectNone && !provesAbsence(a) && !provesAbsence(b) {
 				t.Fatalf("none_confirmed without a proof from %+v and %+v", a, b)
 			}
+		}
+	}
+}
+
+// A disagreement is found where the fold stops at one, with both sides, and
+// nowhere else.
+func TestDisagreements(t *testing.T) {
+	charged := finding("0003#charge", "r1", EffectConfirmed, ProofReceipt, t0)
+	others := finding(AllSteps, "", EffectNone, ProofNotStarted, t2)
+	yes, no := finding("0003#charge", "", EffectConfirmed, ProofOperator, t1), finding("0003#charge", "", EffectNone, ProofOperator, t2)
+	for name, tt := range map[string]struct {
+		in   FoldInput
+		want []Disagreement
+	}{
+		"none":              {FoldInput{Findings: []Finding{charged, others}}, nil},
+		"silence is none":   {FoldInput{}, nil},
+		"people":            {FoldInput{Findings: []Finding{yes, no, others}}, []Disagreement{{"0003#charge", "", []Finding{yes}, []Finding{no}}}},
+		"a receipt":         {FoldInput{Findings: []Finding{charged, no, others}}, []Disagreement{{"0003#charge", "r1", []Finding{charged}, []Finding{no}}}},
+		"overtaken by send": {FoldInput{Findings: []Finding{yes, no, others}, LastSend: t2}, nil},
+		"covered":           {FoldInput{Findings: []Finding{charged, no, others}, Checkpoint: &Checkpoint{Run: "r1", Step: "0003#charge"}}, nil},
+	} {
+		if got := Disagreements(tt.in); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
 		}
 	}
 }

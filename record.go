@@ -312,7 +312,10 @@ type Note struct {
 	Evidence string    `json:"evidence,omitempty"`
 	// Findings are an operator's word about effects.
 	Findings []Finding `json:"findings,omitempty"`
-	Fix      *Fix      `json:"fix,omitempty"`
+	// Corrects: Findings take the place of what people said before about the
+	// same steps. The earlier notes stay.
+	Corrects bool `json:"corrects,omitempty"`
+	Fix      *Fix `json:"fix,omitempty"`
 	// Cause and Owner are what classify and assign set.
 	Cause Cause  `json:"cause,omitempty"`
 	Owner string `json:"owner,omitempty"`

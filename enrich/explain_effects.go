@@ -31,8 +31,14 @@ func inWords[K ~string](words map[K]string, k K) string {
 // sentence says what one finding says and what it is worth.
 func sentence(f dlqbridge.Finding, cp *dlqbridge.Checkpoint, k dlqbridge.Control) string {
 	step := "step " + f.Step
-	if f.Step == dlqbridge.AllSteps {
+	switch {
+	case f.Step == dlqbridge.AllSteps && f.Proof == dlqbridge.ProofOperator:
+		step = "all steps"
+	case f.Step == dlqbridge.AllSteps:
 		step = "all steps that nobody names"
+	}
+	if len(f.Except) > 0 {
+		step += " but " + strings.Join(f.Except, ", ") + ", which a later statement corrects"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s", title(f.Store), step)
@@ -78,12 +84,23 @@ func foldLines(k dlqbridge.Control, x dlqbridge.Context) []string {
 		return []string{"Together: not known, because a run may still be going until " + dlqbridge.FormatTime(x.RunningUntil) + "."}
 	}
 	var out []string
+	why := whyUnknown(x.Findings)
 	if in, ok := refold(k, x); ok {
 		out = stepLines(in)
+		if all := dlqbridge.Disagreements(in); len(all) > 0 {
+			why = "what is said of " + placeOf(all[0]) + " contradicts itself"
+			for i, d := range all {
+				if i == maxFoldLines {
+					out = append(out, fmt.Sprintf("And %d disagreements more.", len(all)-i))
+					break
+				}
+				out = append(out, disagreement(d))
+			}
+		}
 	}
 	switch x.Folded.State {
 	case dlqbridge.EffectUnknown:
-		out = append(out, "Together: not known, because "+whyUnknown(x.Findings)+".")
+		out = append(out, "Together: not known, because "+why+".")
 	case dlqbridge.EffectConfirmed:
 		out = append(out, "Together: it happened, because something did and nothing is unknown.")
 	case dlqbridge.EffectNone:
@@ -153,7 +170,7 @@ func stepLines(in dlqbridge.FoldInput) []string {
 		// Nobody but this step is asked: the rest is taken as not begun.
 		alone.Findings = []dlqbridge.Finding{{Step: dlqbridge.AllSteps, State: dlqbridge.EffectNone, Proof: dlqbridge.ProofNotStarted}}
 		for _, f := range in.Findings {
-			if f.Step == s[1] && (f.Run == s[0] || f.Run == "") || f.Step == dlqbridge.AllSteps && f.State != dlqbridge.EffectUnknown {
+			if f.Step == s[1] && (f.Run == s[0] || f.Run == "") || f.Step == dlqbridge.AllSteps && f.State != dlqbridge.EffectUnknown && f.SpeaksOf(s[1]) {
 				alone.Findings = append(alone.Findings, f)
 			}
 		}
@@ -202,7 +219,10 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 		happened := then(k, patched, x, func(in *dlqbridge.DecisionInput) {
 			in.Effect = dlqbridge.Folded{State: dlqbridge.EffectConfirmed, Uncovered: dlqbridge.EffectConfirmed}
 		})
-		if open := openSteps(x.Findings); len(open) > 0 {
+		in, _ := refold(k, x)
+		if all := dlqbridge.Disagreements(in); len(all) > 0 {
+			out = append(out, ofDisagreement(all[0]))
+		} else if open := openSteps(x.Findings); len(open) > 0 {
 			out = append(out, fmt.Sprintf("Proof of what happened in %s: triage settle-effect --to none_confirmed|confirmed --step … --evidence …", strings.Join(open, ", ")))
 		} else {
 			out = append(out, "Proof that nothing changed outside: triage settle-effect --to none_confirmed --all-steps --evidence …")
@@ -256,6 +276,18 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 		out = append(out, "Another finding of the stores, another cause, or a fix.")
 	}
 	return out
+}
+
+// ofDisagreement is what ends a disagreement: as a rule somebody was mistaken.
+func ofDisagreement(d dlqbridge.Disagreement) string {
+	step := "--step " + d.Step
+	if d.Step == dlqbridge.AllSteps {
+		step = "--all-steps"
+	}
+	if slices.ContainsFunc(slices.Concat(d.Yes, d.No), fromPerson) {
+		return fmt.Sprintf("The mistaken statement about %s replaced: triage settle-effect --correct --to none_confirmed|confirmed %s --evidence …", placeOf(d), step)
+	}
+	return fmt.Sprintf("Stores that agree about %s: correct the one that errs, then triage investigate.", placeOf(d))
 }
 
 const onlySend = "Nothing is missing but a job that sends it (redrive run)."

@@ -129,13 +129,16 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 // conclude folds, classifies and decides from what is known.
 func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgement {
 	letter := f.newest()
-	findings := slices.Concat(k.findings, f.findings, e.declared(now))
+	findings := slices.Concat(k.findings, stated(f.said), e.declared(now))
 	running := k.runningUntil.After(now)
 	fold := dlqbridge.FoldInput{
 		Findings: findings, LastSend: f.control.LastSend, Running: running, Checkpoint: k.checkpoint,
 		TrustWorker: e.route.TrustWorker && byWorker(letter), OnlyRun: onlyRun(f, k),
 	}
 	folded := dlqbridge.Fold(fold)
+	if !running {
+		k.disagree = dlqbridge.Disagreements(fold)
+	}
 	unsent := folded
 	if claim := f.control.Claim; claim != nil {
 		before := *f
@@ -366,6 +369,8 @@ type known struct {
 	keysDiffer bool
 	// stores names those that answered, the letter itself not counted.
 	stores []string
+	// disagree: what is said about these steps contradicts itself.
+	disagree []dlqbridge.Disagreement
 }
 
 // heardFailure is a failure with who told it.

@@ -85,6 +85,9 @@ func (e *Enricher) unknownReason(f *facts, k known, j Judgement) string {
 	if !x.RunningUntil.IsZero() {
 		return fmt.Sprintf("A run of this task may still be going until %s; it is looked at again then.", dlqbridge.FormatTime(x.RunningUntil))
 	}
+	if len(k.disagree) > 0 {
+		return disagreement(k.disagree[0])
+	}
 	if len(x.Unavailable) > 0 {
 		return title(names(x.Unavailable)) + " could not be asked, so nobody knows whether something changed outside; it is asked again soon."
 	}

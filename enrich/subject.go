@@ -38,8 +38,8 @@ type Subject struct {
 type facts struct {
 	control  dlqbridge.Control
 	arrivals []dlqbridge.Arrival
-	// findings are the operators'.
-	findings []dlqbridge.Finding
+	// said is what people stated about effects and nobody corrected.
+	said []Statement
 	// cause is what a person corrected the cause to since the last failure.
 	cause dlqbridge.Cause
 	// fix is the fix recorded since the last failure.
@@ -196,7 +196,7 @@ func (f *facts) person(verb dlqbridge.Verb, n *dlqbridge.Note) {
 	if verb == dlqbridge.VerbCloseIncident {
 		f.incident, f.calmed = false, true
 	}
-	f.findings = append(f.findings, n.Findings...)
+	f.said = hear(f.said, n)
 	if n.Cause.Valid() {
 		f.cause = n.Cause
 	}

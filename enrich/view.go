@@ -93,6 +93,8 @@ type DocumentFinding struct {
 	AsOf    *string          `json:"asOf"`
 	Receipt *string          `json:"receipt"`
 	Detail  *string          `json:"detail"`
+	// Except lists the steps of which it no longer speaks; absent if there are none.
+	Except []string `json:"except,omitempty"`
 }
 
 // DocumentCheckpoint is a place from which a run can go on.
@@ -384,7 +386,7 @@ func findingsOf(findings []dlqbridge.Finding) []DocumentFinding {
 	out := []DocumentFinding{}
 	for _, f := range findings {
 		out = append(out, DocumentFinding{
-			Store: f.Store, Step: f.Step, Run: orNull(f.Run), State: f.State, Proof: f.Proof, AsOf: at(f.AsOf), Receipt: f.Receipt, Detail: orNull(f.Detail),
+			Store: f.Store, Step: f.Step, Run: orNull(f.Run), State: f.State, Proof: f.Proof, AsOf: at(f.AsOf), Receipt: f.Receipt, Detail: orNull(f.Detail), Except: f.Except,
 		})
 	}
 	return out

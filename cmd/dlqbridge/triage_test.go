@@ -342,3 +342,98 @@ func TestMovesTableIsTheDomainsOwn(t *testing.T) {
 		}
 	})
 }
+
+// A mistaken statement is not contradicted but corrected: what contradicts is
+// refused with who said what, and what corrects decides anew.
+func TestAMistakenStatementIsCorrected(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		b.ledger("t-1", "step#0003#charge", step("started", nil))
+		id := b.tasks(intent, nil, "t-1")["t-1"]
+		settle := func(code int, more ...string) movedDoc {
+			b.t.Helper()
+			return b.triage(code, "settle-effect", id, append(more, said...)...)
+		}
+		refuse := func(more ...string) string {
+			b.t.Helper()
+			time.Sleep(time.Minute)
+			version := b.show(id).Version
+			r := document[refused](b, 1, append(append([]string{"triage", "settle-effect", id}, more...), said...)...)
+			if r.Error.Code != "move_refused" || b.show(id).Version != version {
+				t.Errorf("%+v", r)
+			}
+			return r.Error.Message
+		}
+		effect := func(want string) {
+			b.t.Helper()
+			if r := b.show(id); r.Effect.State != want {
+				t.Errorf("effect %+v, want %s", r.Effect, want)
+			}
+		}
+		charge := []string{"--step", "0003#charge"}
+
+		if text := refuse("--to", "confirmed", "--correct", "--step", "0003#charge"); !strings.Contains(text, "nothing to correct") {
+			t.Error(text)
+		}
+		settle(0, append(charge, "--to", "confirmed")...)
+		effect("confirmed")
+		for _, more := range [][]string{charge, {"--all-steps"}} {
+			text := refuse(append(more, "--to", "none_confirmed")...)
+			for _, want := range []string{"user/ann stated confirmed of step 0003#charge at ", "reason: looked; evidence: ticket 7", "--correct"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is not said: %s", want, text)
+				}
+			}
+		}
+		// The same once more contradicts nobody.
+		settle(0, append(charge, "--to", "confirmed")...)
+		time.Sleep(time.Minute)
+		if c := b.run(append([]string{"triage", "settle-effect", id, "--to", "none_confirmed", "--correct", "--step", "0003#charge"}, "--reason", "x")...); c.code != 2 {
+			t.Errorf("a correction without evidence: exit %d", c.code)
+		}
+		settle(0, append(charge, "--to", "none_confirmed", "--correct")...)
+		effect("none_confirmed")
+		if text := b.ok("records", "history", id).stdout; strings.Count(text, "step 0003#charge is confirmed") != 2 || !strings.Contains(text, "step 0003#charge is none_confirmed, in place of what people stated of it before") {
+			t.Error(text)
+		}
+		// Once more the other way, by all steps.
+		refuse("--all-steps", "--to", "confirmed")
+		settle(0, "--all-steps", "--to", "confirmed", "--correct")
+		// The ledger says that no other step was begun, which no person corrects.
+		effect("unknown")
+		// And of that, one step is taken out; of the others it still speaks.
+		refuse(append(charge, "--to", "none_confirmed")...)
+		settle(0, append(charge, "--to", "none_confirmed", "--correct")...)
+		effect("unknown")
+		text := b.ok("records", "explain", id).stdout
+		for _, want := range []string{"Operator on all steps but 0003#charge, which a later statement corrects: it happened", "all steps that nobody names disagree: it happened (stated by", "--correct --to none_confirmed|confirmed --all-steps"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is not said in\n%s", want, text)
+			}
+		}
+		settle(0, "--all-steps", "--to", "none_confirmed", "--correct")
+		effect("none_confirmed")
+	})
+}
+
+// What stores found is corrected by nobody.
+func TestAReceiptIsNotCorrected(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		b.ledger("t-1", "step#0003#charge", step("succeeded", row{"receipt": "ch_1"}))
+		id := b.tasks(intent, nil, "t-1")["t-1"]
+		for _, to := range []string{"confirmed", "none_confirmed"} {
+			time.Sleep(time.Minute)
+			args := append([]string{"--to", to, "--step", "0003#charge"}, said...)
+			if to == "none_confirmed" {
+				args = append(args, "--correct")
+			}
+			b.triage(0, "settle-effect", id, args...)
+		}
+		r := b.show(id)
+		if r.Effect.State != "unknown" || r.Decision.Action != "human_review" {
+			t.Errorf("got %+v", r.Effect)
+		}
+		if text := b.ok("records", "explain", id).stdout; !strings.Contains(text, "Those who speak of step 0003#charge") || !strings.Contains(text, "triage settle-effect --correct --to none_confirmed|confirmed --step 0003#charge") {
+			t.Error(text)
+		}
+	})
+}

@@ -61,7 +61,9 @@ type entry struct {
 	Cause     *string             `json:"cause"`
 	Owner     *string             `json:"owner"`
 	Findings  []dlqbridge.Finding `json:"findings,omitempty"`
-	Approval  bool                `json:"approval,omitempty"`
+	// Corrects: the findings take the place of what people stated before.
+	Corrects bool `json:"corrects,omitempty"`
+	Approval bool `json:"approval,omitempty"`
 	// Second is who else agreed, by approving the plan.
 	Second  *secondDoc `json:"second,omitempty"`
 	Arrival *string    `json:"arrival"`
@@ -94,7 +96,7 @@ func history(c dlqbridge.Case) []entry {
 			if a := n.Second; a != nil {
 				e.Second = &secondDoc{a.By.String(), dlqbridge.FormatTime(a.At), a.Plan, orNull(a.Reason)}
 			}
-			e.Repair = n.Repair
+			e.Repair, e.Corrects = n.Repair, n.Corrects
 		}
 		out[i] = e
 	}
@@ -154,7 +156,11 @@ func (e entry) lines() []string {
 		out = append(out, fmt.Sprintf("payload version %d: sha256 %s, %d bytes, %s", r.Version, short(r.SHA256), r.Bytes, how))
 	}
 	for _, f := range e.Findings {
-		out = append(out, fmt.Sprintf("states: step %s is %s", f.Step, f.State))
+		line := fmt.Sprintf("states: step %s is %s", f.Step, f.State)
+		if e.Corrects {
+			line += ", in place of what people stated of it before"
+		}
+		out = append(out, line)
 	}
 	if e.Approval && e.From != nil && string(e.To) == *e.From { // it moved nothing yet
 		out = append(out, "the first of two approvals")

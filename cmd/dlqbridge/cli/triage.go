@@ -27,10 +27,17 @@ var verbHelp = map[dlqbridge.Verb]struct{ long, example string }{
 		`  dlqbridge triage investigate r_… --reason "ledger was unreachable"`,
 	},
 	dlqbridge.VerbSettleEffect: {
-		"States what really happened outside, from what you saw there. It speaks for what happened until now; each later send opens a new span.",
+		`States what really happened outside, from what you saw there. It speaks for what happened until now; each later send opens a new span.
+
+What contradicts an earlier person's statement about the same step is refused. If
+that one was mistaken, --correct puts yours in its place: for one step, or with
+--all-steps for every step that somebody spoke of. Both stay in the history, and
+what stores found (a receipt) is corrected by nobody.`,
 		`  dlqbridge triage settle-effect r_… --to none_confirmed --step '0003#charge' \
       --reason "looked at the card processor" --evidence "no charge for order 7 until 14:00, ticket OPS-12"
-  dlqbridge triage settle-effect r_… --to confirmed --all-steps --reason "…" --evidence "charge ch_123"`,
+  dlqbridge triage settle-effect r_… --to confirmed --all-steps --reason "…" --evidence "charge ch_123"
+  dlqbridge triage settle-effect r_… --to none_confirmed --step '0003#charge' --correct \
+      --reason "ch_123 was another order" --evidence "no charge for order 7, ticket OPS-13"`,
 	},
 	dlqbridge.VerbSettleSend: {
 		"States whether a send whose answer was lost went out. Without this, a message that may be in the queue is never sent again.",
@@ -155,6 +162,7 @@ func (s *session) verb(rule dlqbridge.MoveRule) *cobra.Command {
 		flags.StringVar(&to, "to", "", "none_confirmed or confirmed (required)")
 		flags.StringVar(&a.Step, "step", "", "the step that you speak of, named as in records show")
 		flags.BoolVar(&a.AllSteps, "all-steps", false, "you speak of every step of the task")
+		flags.BoolVar(&a.Correct, "correct", false, "what people stated before about these steps was mistaken; yours takes its place")
 	case dlqbridge.VerbSettleSend:
 		flags.StringVar(&to, "to", "", "sent or not-sent (required)")
 	case dlqbridge.VerbFix:

@@ -55,7 +55,9 @@ type Request struct {
 	Effect   dlqbridge.Effect
 	Step     string
 	AllSteps bool
-	Repair   RepairRequest
+	// Correct belongs to settle-effect too: the word takes the place of earlier ones.
+	Correct bool
+	Repair  RepairRequest
 }
 
 // MissingError is a record that is not there.
@@ -276,38 +278,6 @@ func (m Mover) judged(ctx context.Context, c dlqbridge.Case, p plan) (plan, erro
 	p.to, p.context = j.Apply(p.to), &j.Context
 	p.sentence = j.Context.Reason
 	return p, nil
-}
-
-// settleEffect adds the person's word about a step, or about all of them.
-func (m Mover) settleEffect(ctx context.Context, c dlqbridge.Case, r Request, p plan) (plan, error) {
-	step := r.Step
-	if r.AllSteps {
-		step = dlqbridge.AllSteps
-	} else if known := steps(c); !slices.Contains(known, step) {
-		why := fmt.Sprintf("no store names a step %q", step)
-		if len(known) > 0 {
-			why += ", they name " + strings.Join(known, ", ")
-		}
-		return p, &dlqbridge.MoveError{ID: c.Control.ID, Verb: r.Verb, Status: c.Control.Status, Why: why + "; speak of all steps with --all-steps"}
-	}
-	p.note.Findings = []dlqbridge.Finding{{
-		Store: "operator", Step: step, State: r.Effect, Proof: dlqbridge.ProofOperator, AsOf: p.note.At,
-		Detail: "stated by " + r.Actor.String(),
-	}}
-	return m.judged(ctx, c, p)
-}
-
-// steps lists the steps that the current context names.
-func steps(c dlqbridge.Case) []string {
-	var out []string
-	if x := c.Context(c.Control.Context); x != nil {
-		for _, f := range x.Findings {
-			if f.Step != dlqbridge.AllSteps && !slices.Contains(out, f.Step) {
-				out = append(out, f.Step)
-			}
-		}
-	}
-	return out
 }
 
 // authorize allows one send, or notes the first of two approvals.
