@@ -28,10 +28,13 @@ type clues struct {
 	failures []heardFailure
 }
 
-// Names of rules that are more than a name: what a person said, and that no rule knew.
+// Names of rules that are more than a name: what a person said, that no rule knew, the
+// route's own, and those of all routes.
 const (
 	rulePerson = "person"
 	ruleNone   = "none"
+	ruleRoute  = "route"
+	ruleShared = "classify"
 )
 
 // builtInRules is the order in which a cause is looked for: what a person said,
@@ -47,7 +50,7 @@ var builtInRules = []rule{
 		}
 		return "", 0, ""
 	}},
-	{"route", func(c clues) (dlqbridge.Cause, int, string) { return c.own, 0, c.ownRule }},
+	{ruleRoute, func(c clues) (dlqbridge.Cause, int, string) { return c.own, 0, c.ownRule }},
 	{"stated", func(c clues) (dlqbridge.Cause, int, string) {
 		for i, f := range c.failures {
 			if f.failure.Cause.Valid() {
@@ -83,7 +86,10 @@ func (e *Enricher) classify(f *facts, k known, findings []dlqbridge.Finding, pay
 	for _, r := range e.rules {
 		if found, i, detail := r.cause(c); found != "" {
 			cause, first, by = found, i, r.name
-			if detail != "" {
+			switch {
+			case r.name == ruleRoute && strings.HasPrefix(detail, SharedRule):
+				by = cut(detail, maxName)
+			case detail != "":
 				by += ":" + cut(detail, maxName)
 			}
 			break

@@ -165,8 +165,10 @@ func causeWords(rule string) string {
 		return "and what said so is not kept any more"
 	case "critical":
 		return "because " + by + " states it as critical, which goes before everything else"
-	case "route":
+	case ruleRoute:
 		return "by the route's own " + detail
+	case ruleShared:
+		return "by " + detail + ", which the configuration has for all routes"
 	case "stated":
 		return "as " + by + " states it"
 	case "code":

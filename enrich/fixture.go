@@ -25,7 +25,8 @@ type Fixture struct {
 	Scrubbed bool   `json:"scrubbed"`
 	Record   string `json:"record"`
 	Version  int    `json:"version"`
-	// Expect is what was decided.
+	// Expect is what was decided, or what somebody wants to be decided instead. It
+	// is held to cause, lane and action; what it leaves out is not looked at.
 	Expect   Verdict             `json:"expect"`
 	Control  dlqbridge.Control   `json:"control"`
 	History  []dlqbridge.Move    `json:"history"`
@@ -91,7 +92,7 @@ func fixtureBytes(b []byte, raw bool) FixtureBytes {
 	case utf8.Valid(b):
 		s := string(b)
 		if !raw {
-			s = Scrub(s)
+			s = scrubText(s)
 		}
 		return FixtureBytes{Text: &s}
 	case raw:
@@ -139,7 +140,7 @@ func (f Fixture) Encode() ([]byte, error) {
 func scrubbed(v any) any {
 	switch v := v.(type) {
 	case string:
-		return Scrub(v)
+		return scrubText(v)
 	case []any:
 		for i := range v {
 			v[i] = scrubbed(v[i])
@@ -167,6 +168,8 @@ func ReadFixture(r io.Reader) (Fixture, error) {
 		return f, fmt.Errorf("no fixture: its form is %q, not %q", f.Form, FixtureForm)
 	case f.Control.Route == "" || f.Context.Name == "" || len(f.Arrivals) == 0 || len(f.History) == 0:
 		return f, errors.New("no fixture: control, context, arrivals or history are missing")
+	case f.Expect.Cause == "" && f.Expect.Lane == "" && f.Expect.Action == "":
+		return f, errors.New("no fixture to test: expect names neither cause, lane nor action")
 	}
 	f.Control.ID, f.Control.Version = f.Record, f.Version
 	for i := range f.History {

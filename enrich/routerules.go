@@ -13,6 +13,10 @@ import (
 // and false where there is none. It keeps nothing.
 type CompileExpression = func(expression string) (func(json []byte) (value string, ok bool), error)
 
+// SharedRule begins the description of a rule that is not the route's own but
+// stands for all routes, so that the two are told apart.
+const SharedRule = ruleShared + ":"
+
 // Rules are a route's own rules for the cause of a failure (adapters/celrules
 // has them in CEL). Calls may be concurrent and arguments are not kept.
 type Rules interface {

@@ -8,6 +8,13 @@ import (
 // redacted stands where a secret was.
 const redacted = "[redacted]"
 
+// secretWords are names of secrets, as the end of an expression's name.
+const secretWords = `passw(?:or)?d|passwd|pwd|passphrase|secret|client[_-]?secret|(?:api|access|private|secret|account)[_-]?key|(?:access|refresh|auth|id|session|security)?[_-]?token|credentials?|signature|\bsig|sessionid|session[_-]id`
+
+// secretPart is one character of a secret without quotes. A bracket is none at
+// its beginning, where nothing that could be one follows: JSON goes on there.
+const secretPart = `[^\s&,;"'}\]){\[\\]|\\[^"'\s]`
+
 // scrubber is one kind of secret. Its hints are texts of which one must be
 // there, in lower case, before the expression is worth running: most error
 // texts hold none, and every letter has one.
@@ -35,10 +42,13 @@ var scrubbers = []scrubber{
 	},
 	// JSON web tokens.
 	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?`), redacted},
-	// password=…, "secret": "…", api_key: …
+	// password=…, "secret": "…", api_key: …, also where the quotes are escaped or
+	// the text is cut. Quotes stay, so that JSON in a text stays JSON, and what was
+	// redacted before is not redacted again.
 	{
 		[]string{"passw", "pwd", "secret", "token", "api", "credential", "private", "access", "signature", "sig=", "session"},
-		regexp.MustCompile(`(?i)((?:passw(?:or)?d|passwd|pwd|passphrase|secret|client[_-]?secret|(?:api|access|private|secret|account)[_-]?key|(?:access|refresh|auth|id|session|security)?[_-]?token|credentials?|signature|\bsig|sessionid|session[_-]id)["']?\s*[=:]\s*)(?:"[^"]*"|'[^']*'|[^\s&,;"'}\])]+)`), "${1}" + redacted,
+		regexp.MustCompile(`(?i)((?:` + secretWords + `)\\*["']?\s*[=:]\s*)(?:\[redacted\]|(\\+["'])[^"']*?(?:\\+["']|$)|(")(?:[^"\\]|\\.)*(?:"|\\?$)|(')(?:[^'\\]|\\.)*(?:'|\\?$)|[{\[](?:` + secretPart + `)+[}\]]?|(?:` + secretPart + `)(?:` + secretPart + `|[{\[])*)`),
+		"${1}${2}${3}${4}" + redacted + "${2}${3}${4}",
 	},
 	// Long random-looking texts after a word that announces a secret.
 	{

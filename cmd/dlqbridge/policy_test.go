@@ -87,8 +87,8 @@ func TestPolicyTestSaysWhatNewRulesWouldChange(t *testing.T) {
 			}
 		}
 		for task, want := range map[string]verdict{
-			"open":         {"invalid_input", "source_correctable", "repair", "fixable", `route:rule 1: failure.code == "E_SCHEMA_17"`},
-			"closed":       {"invalid_input", "source_correctable", "repair", "fixable", `route:rule 1: failure.code == "E_SCHEMA_17"`},
+			"open":         {"invalid_input", "source_correctable", "repair", "fixable", `classify:rule 1: failure.code == "E_SCHEMA_17"`},
+			"closed":       {"invalid_input", "source_correctable", "repair", "fixable", `classify:rule 1: failure.code == "E_SCHEMA_17"`},
 			"by-attribute": {"business_rule", "operational_rule", "human_review", "effect_unknown", ""},
 		} {
 			have := to[ids[task]]
@@ -125,6 +125,32 @@ func TestPolicyTestSaysWhatNewRulesWouldChange(t *testing.T) {
 	})
 }
 
+// A rule of the route and one of all routes are told apart, each by its place in
+// the configuration.
+func TestRulesAreNamedAsTheConfigurationHasThem(t *testing.T) {
+	config := strings.Replace(oneRoute, "stores: [message, ledger]", "classify: [{when: 'failure.code == \"E_OWN\"', cause: permission}]", 1) +
+		"classify: [{when: 'failure.code == \"E_NONE\"', cause: timeout}, {when: 'failure.code == \"E_ALL\"', cause: invalid_input}]\n"
+	inBubble(t, config, []string{"orders"}, func(b *bench) {
+		own := b.tasks(intent, row{"cause": "", "code": "E_OWN"}, "own")["own"]
+		all := b.tasks(intent, row{"cause": "", "code": "E_ALL"}, "all")["all"]
+		for id, want := range map[string]string{
+			own: `by the route's own rule 1: failure.code == "E_OWN"`, all: `by rule 2: failure.code == "E_ALL", which the configuration has for all routes`,
+		} {
+			if text := b.ok("records", "explain", id).stdout; !strings.Contains(text, want) {
+				t.Errorf("got\n%s\nwant %s", text, want)
+			}
+		}
+		got := document[policyTestDoc](b, 0, "--config", b.withRules("plain.yaml", oneRoute), "policy", "test", "--since", "1h")
+		rules := map[string]string{}
+		for _, c := range got.Changes {
+			rules[c.ID] = c.From.CauseRule
+		}
+		if rules[own] != `route:rule 1: failure.code == "E_OWN"` || rules[all] != `classify:rule 2: failure.code == "E_ALL"` {
+			t.Errorf("got %v", rules)
+		}
+	})
+}
+
 // A case becomes a test: what was exported is decided again without a cloud.
 func TestExportedCaseIsATest(t *testing.T) {
 	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
@@ -156,7 +182,9 @@ func TestExportedCaseIsATest(t *testing.T) {
 		if !strings.Contains(whole, secret) || !strings.Contains(whole, `"base64": "/wAB"`) {
 			t.Errorf("not whole:\n%s", whole)
 		}
-		b.want(2, "records", "export", id)
+		if b.ok("records", "export", id).stdout != scrubbed {
+			t.Error("without --fixture it is another text")
+		}
 
 		dir := filepath.Dir(b.config)
 		var files []string
@@ -173,6 +201,28 @@ func TestExportedCaseIsATest(t *testing.T) {
 		}
 		if n := len(b.cloud.Requests("", 0)); n != 0 {
 			t.Errorf("%d calls to the cloud", n)
+		}
+		// Several files, as a shell's glob gives them, and what a person wants of one.
+		if d := document[policyTestDoc](b, 0, append([]string{"policy", "test", "--fixture"}, files...)...); d.Tested != 2 || d.Changed != 0 {
+			t.Errorf("several files: got %+v", d)
+		}
+		if c := b.want(2, "policy", "test", "--since", "7d", files[0]); !strings.Contains(c.stderr, "say what to test") {
+			t.Errorf("both: %s", c.stderr)
+		}
+		var wish map[string]any
+		if err := json.Unmarshal([]byte(scrubbed), &wish); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range []struct {
+			code   int
+			expect row
+		}{{0, row{"cause": "invalid_input"}}, {0, row{"action": "repair"}}, {1, row{"cause": "invalid_input", "action": "retry"}}, {2, row{}}} {
+			wish["expect"] = w.expect
+			text, err := json.Marshal(wish)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.want(w.code, "--config", filepath.Join(dir, "new.yaml"), "policy", "test", b.withRules("wish.json", string(text)))
 		}
 		b.withRules("broken.json", `{"form":"dlqbridge/fixture@9"}`)
 		if c := b.want(2, "policy", "test", "--fixture", filepath.Join(dir, "broken.json")); !strings.Contains(c.stderr, "its form is") {

@@ -75,13 +75,17 @@ is taken as it was read then. Closed records are tested too, by what was known o
 their failure before they ended, which reads the whole table; --open tests open
 ones only.
 
-With --fixture it decides what ` + "`records export`" + ` wrote, without any cloud, and fails
-(exit code 1) if something comes out otherwise than it was decided then.`,
+With --fixture, or just with files, it decides what ` + "`records export`" + ` wrote, without
+any cloud, and fails (exit code 1) if something comes out otherwise than the
+fixture expects. Its expect is what was decided then; change cause, lane or action
+there to what a new rule should lead to, or leave out what does not matter.`,
 		Example: `  dlqbridge --config new.yaml policy test --since 7d
   dlqbridge --config new.yaml policy test --since 24h --route orders --open -o json
-  dlqbridge policy test --fixture testdata/payments-outage.json`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+  dlqbridge policy test --fixture testdata/payments-outage.json
+  dlqbridge policy test --fixture testdata/*.json`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			fixtures = append(fixtures, args...) // --fixture *.json is several words
 			if (since == "") == (len(fixtures) == 0) {
 				return usagef("add --since 7d, or --fixture FILE", "say what to test: the records of a time, or fixtures")
 			}
@@ -111,7 +115,7 @@ With --fixture it decides what ` + "`records export`" + ` wrote, without any clo
 	flags.StringVar(&since, "since", "", "the records with a letter since this span, such as 7d")
 	flags.StringSliceVar(&routes, "route", nil, "only these routes")
 	flags.BoolVar(&open, "open", false, "open records only")
-	flags.StringSliceVar(&fixtures, "fixture", nil, "test these fixtures instead of stored records")
+	flags.StringSliceVar(&fixtures, "fixture", nil, "test these fixtures instead of stored records; further files may follow")
 	return cmd
 }
 
@@ -181,7 +185,7 @@ func (t *policyRun) fixtures(ctx context.Context, files []string) error {
 		}
 		c, payload := f.Case()
 		r := b.ReplayCase(c, payload)
-		r.Was = f.Expect // a person may have changed what is expected
+		r.Was = expected(f.Expect, r.Is)
 		if err := t.note(changeDoc{ID: f.Record, Route: f.Control.Route, File: &file}, r); err != nil {
 			return t.end(err)
 		}
@@ -193,7 +197,14 @@ func (t *policyRun) fixtures(ctx context.Context, files []string) error {
 	return err
 }
 
-const fixtureHint = "`dlqbridge records export ID --fixture > FILE` writes one"
+// expected is what a fixture wants, which a person may have changed. What it
+// leaves out may be anything.
+func expected(want, is enrich.Verdict) enrich.Verdict {
+	want.Cause, want.Lane, want.Action = cmp.Or(want.Cause, is.Cause), cmp.Or(want.Lane, is.Lane), cmp.Or(want.Action, is.Action)
+	return want
+}
+
+const fixtureHint = "`dlqbridge records export ID > FILE` writes one"
 
 func readFixture(name string) (enrich.Fixture, error) {
 	file, err := os.Open(name) //nolint:gosec // the person names the file

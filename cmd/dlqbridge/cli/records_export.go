@@ -11,24 +11,22 @@ import (
 )
 
 func (s *session) recordsExport() *cobra.Command {
-	var fixture, unscrubbed bool
+	var unscrubbed bool
 	cmd := &cobra.Command{
 		Use:   "export ID",
 		Short: "Write a record as a fixture, so that a case becomes a test",
 		Long: `Writes one JSON document with all that a record's last decision stood on: the
 letter with its attributes, what was read from it, what stores and people said,
 the times, and what was decided. ` + "`dlqbridge policy test --fixture FILE`" + ` decides once
-more from it, without any cloud.
+more from it, without any cloud, and holds the answer to its expect: what was
+decided, or what you change that to.
 
-What looks like a secret is replaced, and bytes that are no text are left out;
+What looks like a secret is replaced (a JSON body stays JSON), and bytes that are no text are left out;
 --unscrubbed keeps them. Look at a fixture before you give it away: a name or an
 address does not look like a secret.`,
-		Example: "  dlqbridge records export r_… --fixture > testdata/payments-outage.json\n  dlqbridge policy test --fixture testdata/payments-outage.json",
+		Example: "  dlqbridge records export r_… > testdata/payments-outage.json\n  dlqbridge policy test --fixture testdata/payments-outage.json",
 		Args:    oneRecord,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !fixture {
-				return usagef("add --fixture", "say what to export: --fixture is the only form")
-			}
 			c, err := s.record(cmd, args[0])
 			if err != nil {
 				return err
@@ -53,7 +51,7 @@ address does not look like a secret.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&fixture, "fixture", false, "as a fixture for `policy test`")
+	cmd.Flags().Bool("fixture", true, "as a fixture for policy test, which is the only form")
 	cmd.Flags().BoolVar(&unscrubbed, "unscrubbed", false, "keep what looks like a secret, and bytes that are no text")
 	return cmd
 }

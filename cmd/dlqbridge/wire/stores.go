@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
@@ -172,8 +173,25 @@ func addRules(c config.Config, r config.Route, into *enrich.Route) error {
 	if err != nil {
 		return fmt.Errorf("%w: route %s: classify: %w", dlqbridge.ErrInvalid, r.Name, err)
 	}
-	into.Rules = compiled
+	into.Rules = namedRules{compiled, len(r.Classify)}
 	return nil
+}
+
+// namedRules tell a route's own rules from those of all routes, which stand
+// behind them: each counts from 1 as in the configuration.
+type namedRules struct {
+	*celrules.Rules
+	own int
+}
+
+// Describe implements enrich.Rules.
+func (r namedRules) Describe(rule int) string {
+	said := r.Rules.Describe(rule)
+	if rule < r.own {
+		return said
+	}
+	_, when, _ := strings.Cut(said, ": ")
+	return fmt.Sprintf("%srule %d: %s", enrich.SharedRule, rule-r.own+1, when)
 }
 
 // withPayloads adds the payloads that ran last to what is judged again, where the
