@@ -62,6 +62,10 @@ type Job struct {
 	Lapsed  bool      `json:"lapsed,omitempty"`
 	Granted time.Time `json:"granted,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
+	// Began is when the job was last continued, and Before how many had been sent
+	// until then; zero is never, so it began with Created.
+	Began  time.Time `json:"began,omitzero"`
+	Before int       `json:"before,omitempty"`
 	// Selected, Sent, InDoubt and Excluded count members; the numbers are those
 	// of the job's last write and may lag while it runs.
 	Selected int `json:"selected"`

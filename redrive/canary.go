@@ -310,7 +310,7 @@ func (r *runner) write(ctx context.Context, change func(*dlqbridge.Job)) {
 		r.mu.Lock()
 		job := r.counted()
 		r.wrote = r.clock()
-		r.o.Progress(r.report(r.clock()))
+		r.o.Progress(r.report())
 		r.mu.Unlock()
 		change(&job)
 		job.Version++

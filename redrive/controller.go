@@ -183,8 +183,6 @@ type Progress struct {
 	Reason      string
 	// Selected counts the members; the others say what became of them so far.
 	Selected, Sent, InDoubt, Excluded int
-	// PerSecond is the rate of sends over the time of the job so far.
-	PerSecond float64
 	// Doing says what the job is at: which canary step, sent or observed.
 	Doing string
 }

@@ -246,7 +246,7 @@ func (c *Controller) runner(ctx context.Context, j *journal, t *target, job dlqb
 		atOnce, size = min(atOnce, n), min(size, max(1, n/10))
 	}
 	r := &runner{
-		Controller: c, dest: t.dest, facts: t.facts, journal: j, pace: j.pace, job: job, latest: job, began: c.clock(),
+		Controller: c, dest: t.dest, facts: t.facts, journal: j, pace: j.pace, job: job, latest: job,
 		wrote: c.clock(), outcomes: map[dlqbridge.SendOutcome]int{}, actions: map[dlqbridge.Action]int{},
 		size: max(1, min(size, atOnce)), flight: newFlight(job.MaxInFlight), routes: slices.Sorted(maps.Keys(t.routes)),
 	}
@@ -300,7 +300,7 @@ func (r *runner) into(res *Result) error {
 	}
 	res.Jobs = append(res.Jobs, r.job.ID)
 	res.Selected += r.job.Selected
-	res.Sent += r.outcomes[dlqbridge.OutcomeSent] + r.already
+	res.Sent += r.out()
 	for o, n := range r.outcomes {
 		res.Outcomes[o] += n
 	}
@@ -355,7 +355,8 @@ func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor
 				return fmt.Errorf("job %s is %s: %w", id, job.State, dlqbridge.ErrInvalid)
 			}
 			job.State, job.Reason, job.Ended = dlqbridge.JobRunning, said("continued", by, reason), time.Time{}
-			job.Note(c.clock(), by.String(), "continued: "+reason)
+			job.Began, job.Before = c.clock(), job.Sent
+			job.Note(job.Began, by.String(), "continued: "+reason)
 			if job.Lapsed { // the step that paused it is what the person has looked at
 				job.Lapsed, job.Granted = false, c.clock()
 				job.Step++

@@ -21,7 +21,6 @@ type runner struct {
 	journal *journal
 	pace    *pace
 	lineup  *lineup
-	began   time.Time
 	// job is what was frozen; only latest changes.
 	job dlqbridge.Job
 	// size is how many messages go in one batch at most, look how many members
@@ -116,6 +115,7 @@ func (r *runner) run(ctx context.Context) {
 		case <-over:
 		}
 	})
+	watch.Go(func() { r.tell(ctx, over) })
 	defer watch.Wait()
 	defer close(over)
 
@@ -378,7 +378,7 @@ func (r *runner) count(o dlqbridge.SendOutcome, it item) {
 
 // writeEvery is how often a running job's numbers are written: often enough for
 // somebody who watches, too seldom to count among the calls.
-const writeEvery = 5 * time.Second
+const writeEvery = 2 * time.Second
 
 // through says whether each member has been dealt with.
 func (r *runner) through() bool {
@@ -387,13 +387,30 @@ func (r *runner) through() bool {
 	return r.outcomes[dlqbridge.OutcomeSent]+r.outcomes[dlqbridge.OutcomeInDoubt]+r.already+r.excluded.Len() >= r.job.Selected
 }
 
+// tell keeps the numbers right where nothing is sent for a while, so that the
+// last send before it is told too.
+func (r *runner) tell(ctx context.Context, over <-chan struct{}) {
+	tick := time.NewTicker(writeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.progress(ctx)
+		case <-over:
+			return
+		}
+	}
+}
+
 // progress tells the caller, and now and then the job item, how far it is.
 func (r *runner) progress(ctx context.Context) {
 	r.mu.Lock()
 	now := r.clock()
-	p := r.report(now)
+	p := r.report()
 	job := r.counted()
-	write := now.Sub(r.wrote) >= writeEvery && r.halted.kind == haltNone
+	was := r.latest
+	write := now.Sub(r.wrote) >= writeEvery && r.halted.kind == haltNone && ctx.Err() == nil &&
+		(job.Sent != was.Sent || job.InDoubt != was.InDoubt || job.Excluded != was.Excluded || job.Doing != was.Doing)
 	if write {
 		r.wrote = now
 	}
@@ -412,22 +429,24 @@ func (r *runner) progress(ctx context.Context) {
 	}
 }
 
-func (r *runner) report(now time.Time) Progress {
-	p := Progress{
+// out is how many went out, in this life of the job and before: at its start
+// none of the earlier ones has been walked through yet, but they were counted.
+func (r *runner) out() int {
+	return max(r.job.Sent, r.outcomes[dlqbridge.OutcomeSent]+r.already)
+}
+
+func (r *runner) report() Progress {
+	return Progress{
 		Job: r.job.ID, Destination: r.job.Destination, State: r.latest.State, Reason: r.halted.reason, Selected: r.job.Selected,
-		Sent: r.outcomes[dlqbridge.OutcomeSent] + r.already, InDoubt: r.outcomes[dlqbridge.OutcomeInDoubt], Excluded: r.excluded.Len(),
+		Sent: r.out(), InDoubt: r.outcomes[dlqbridge.OutcomeInDoubt], Excluded: r.excluded.Len(),
 		Doing: r.doing,
 	}
-	if took := now.Sub(r.began).Seconds(); took > 0 {
-		p.PerSecond = float64(r.outcomes[dlqbridge.OutcomeSent]) / took
-	}
-	return p
 }
 
 // counted is the job with its numbers of now.
 func (r *runner) counted() dlqbridge.Job {
 	job := r.latest
-	job.Sent = r.outcomes[dlqbridge.OutcomeSent] + r.already
+	job.Sent = r.out()
 	job.InDoubt = r.outcomes[dlqbridge.OutcomeInDoubt]
 	job.Excluded = r.excluded.Len()
 	job.Doing = r.doing
@@ -518,5 +537,5 @@ func (r *runner) ended(job dlqbridge.Job) {
 	r.seenJob(job)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.o.Progress(r.report(r.clock()))
+	r.o.Progress(r.report())
 }

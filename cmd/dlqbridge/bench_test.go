@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -41,6 +42,8 @@ type bench struct {
 	person         string
 	env            map[string]string
 	stdout, stderr bool // terminals
+	// terminal gets both outputs of the program and makes both one; nil is none.
+	terminal *bytes.Buffer
 	// pubsub connects the program to Pub/Sub; nil is the process's own way.
 	pubsub func(context.Context) (*gcppubsub.Client, error)
 	// later is how far the program's clock is ahead.
@@ -240,6 +243,10 @@ func (b *bench) runCtx(ctx context.Context, args ...string) call {
 			})
 			return c, nil
 		},
+	}
+	if b.terminal != nil { // one screen for both, as a person has it
+		p.Stdout, p.Stderr = io.MultiWriter(&out, b.terminal), io.MultiWriter(&errs, b.terminal)
+		p.StdoutTerminal, p.StderrTerminal = true, true
 	}
 	code := p.Run(ctx)
 	return call{out.String(), errs.String(), code}

@@ -108,7 +108,7 @@ func TestAJobIsFollowed(t *testing.T) {
 		eyes.stderr = true
 		seen := eyes.ok("redrive", "status", job, "--follow", "-o", "json")
 		<-done
-		for _, want := range []string{"canary step 1 of 1,5, observing", "[#", "0 in doubt"} {
+		for _, want := range []string{"canary step 1 of 1,5, observing", "[#", "1 of 60 sent"} {
 			if !strings.Contains(seen.stderr, want) {
 				t.Errorf("%q was never shown", want)
 			}

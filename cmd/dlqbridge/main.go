@@ -26,10 +26,20 @@ func main() {
 		Args:           os.Args[1:],
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Columns:        columns,
 		Version:        builtAs(),
 	}).Run(ctx)
 	stop()
 	os.Exit(code)
+}
+
+// columns is the width of the terminal that progress is shown on; 0 is not known.
+func columns() int {
+	width, _, err := term.GetSize(int(os.Stderr.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // builtAs is the version of the release build, else what Go noted down.

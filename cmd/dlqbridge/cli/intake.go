@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -98,7 +99,7 @@ func (s *session) takeIn(ctx context.Context, b *wire.Bridge, routes []config.Ro
 	if err := b.Store.Ready(ctx); err != nil {
 		return nil, hinted(err, "make the tables (`dlqbridge tables create` for trials), or correct `tables` in the configuration")
 	}
-	tally := &tally{meter: s.meter()}
+	tally := &tally{meter: s.meter}
 	intakes := make([]*enrich.Intake, len(routes))
 	opening, openCtx := errgroup.WithContext(ctx)
 	for i, r := range routes {
@@ -154,5 +155,5 @@ func (t *tally) Observe(e enrich.Event) {
 	default:
 		return
 	}
-	t.meter.show("%d letters received, %d new records", t.letters, t.fresh)
+	t.meter.show(fmt.Sprintf("%d letters received, %d new records", t.letters, t.fresh))
 }

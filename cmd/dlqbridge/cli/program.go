@@ -45,6 +45,9 @@ type Program struct {
 	Stdout, Stderr io.Writer
 	// StdoutTerminal and StderrTerminal allow colours and progress.
 	StdoutTerminal, StderrTerminal bool
+	// Columns is the width of the terminal that standard error is; nil or 0 is
+	// not known.
+	Columns func() int
 	// Env looks up the environment, as os.LookupEnv.
 	Env func(string) (string, bool)
 	// AWS makes the SDK's configuration; nil is the SDK's own chain over
@@ -69,15 +72,16 @@ type Program struct {
 // commands stop in order and keep what they have done.
 func (p *Program) Run(ctx context.Context) int {
 	p.defaults()
-	out := &counter{w: p.Stdout}
+	line := p.newMeter()
+	out, errs := &counter{w: line.above(p.Stdout)}, line.above(p.Stderr)
 	p.session = &session{
-		p: p, stdout: out,
+		p: p, stdout: out, stderr: errs, meter: line,
 		screen: &screen.Screen{Out: out, Color: p.StdoutTerminal && !p.has("NO_COLOR"), ASCII: p.ascii()},
-		errors: &screen.Screen{Out: p.Stderr, Color: p.StderrTerminal && !p.has("NO_COLOR"), ASCII: p.ascii()},
+		errors: &screen.Screen{Out: errs, Color: p.StderrTerminal && !p.has("NO_COLOR"), ASCII: p.ascii()},
 	}
 	root := p.session.root() //nolint:contextcheck // each command takes its context from cobra when it runs
 	root.SetArgs(p.Args)
-	root.SetErr(p.Stderr)
+	root.SetErr(errs)
 	err := root.ExecuteContext(ctx)
 	if err != nil && wantsJSON(p.Args) {
 		p.session.output = "json" // a flag before -o may have stopped the reading
@@ -86,6 +90,7 @@ func (p *Program) Run(ctx context.Context) int {
 		err = out.err
 	}
 	p.session.close()
+	line.clear()
 	return p.session.report(err)
 }
 
@@ -98,6 +103,9 @@ func (p *Program) defaults() {
 	}
 	if p.Env == nil {
 		p.Env = os.LookupEnv
+	}
+	if p.Columns == nil {
+		p.Columns = func() int { return 0 }
 	}
 	if p.Now == nil {
 		p.Now = time.Now

@@ -3,8 +3,10 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
 	"github.com/dlqbridge/dlqbridge/redrive"
@@ -14,11 +16,16 @@ import (
 // no faster.
 const meterEvery = 200 * time.Millisecond
 
+// plainColumns is the width of a terminal that does not tell its own.
+const plainColumns = 80
+
 // meter is one line on standard error that tells how far long work is, written
-// only where standard error is a terminal.
+// only where standard error is a terminal. A call of the program has one.
 type meter struct {
-	w   io.Writer
-	now func() time.Time
+	w       io.Writer
+	now     func() time.Time
+	columns func() int
+	ascii   bool
 
 	mu   sync.Mutex
 	last time.Time
@@ -26,7 +33,7 @@ type meter struct {
 }
 
 // show replaces the line.
-func (m *meter) show(format string, args ...any) {
+func (m *meter) show(line string) {
 	if m == nil {
 		return
 	}
@@ -37,7 +44,25 @@ func (m *meter) show(format string, args ...any) {
 		return
 	}
 	m.last, m.used = now, true
-	_, _ = io.WriteString(m.w, "\r\x1b[K"+screen.Safe(fmt.Sprintf(format, args...))) // progress is worth no error
+	_, _ = io.WriteString(m.w, "\r\x1b[K"+m.fit(line)) // progress is worth no error
+}
+
+// fit makes a line fit into one of the terminal's: what wraps cannot be replaced.
+func (m *meter) fit(line string) string {
+	line = screen.Safe(line)
+	width := m.columns()
+	if width <= 0 {
+		width = plainColumns
+	}
+	width-- // some terminals wrap after the last column
+	if utf8.RuneCountInString(line) <= width {
+		return line
+	}
+	end := "…"
+	if m.ascii {
+		end = "~"
+	}
+	return string([]rune(line)[:max(0, width-1)]) + end
 }
 
 // clear takes the line away before something else is written.
@@ -47,32 +72,82 @@ func (m *meter) clear() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.wipe()
+}
+
+func (m *meter) wipe() {
 	if m.used {
+		m.used = false
 		_, _ = io.WriteString(m.w, "\r\x1b[K")
 	}
 }
 
-// meter is nil where progress is not to be shown.
-func (s *session) meter() *meter {
-	if !s.p.StderrTerminal {
+// above is a writer whose texts take the place of the line of progress, which
+// comes back under them.
+func (m *meter) above(w io.Writer) io.Writer {
+	if m == nil {
+		return w
+	}
+	return aboveMeter{m, w}
+}
+
+type aboveMeter struct {
+	meter *meter
+	w     io.Writer
+}
+
+// Write implements io.Writer.
+func (a aboveMeter) Write(b []byte) (int, error) {
+	a.meter.mu.Lock()
+	defer a.meter.mu.Unlock()
+	a.meter.wipe()
+	return a.w.Write(b)
+}
+
+// newMeter is nil where progress is not to be shown.
+func (p *Program) newMeter() *meter {
+	if !p.StderrTerminal {
 		return nil
 	}
-	m := &meter{w: s.p.Stderr, now: s.p.Now}
-	s.ended = append(s.ended, m.clear)
-	return m
+	return &meter{w: p.Stderr, now: p.Now, columns: p.Columns, ascii: p.ascii()}
 }
 
 // progress shows how far a job is.
 func (s *session) progress() func(redrive.Progress) {
-	m := s.meter()
-	if m == nil {
+	if s.meter == nil {
 		return nil
 	}
+	job, pace := "", speed{}
 	return func(p redrive.Progress) {
-		doing := ""
-		if p.Doing != "" {
-			doing = ", " + p.Doing
+		if p.Job != job { // the next destination's
+			job, pace = p.Job, speed{}
 		}
-		m.show("%s to %s: %d of %d sent, %d excluded, %d in doubt, %.1f/s%s", p.Job, p.Destination, p.Sent, p.Selected, p.Excluded, p.InDoubt, p.PerSecond, doing)
+		now := s.p.Now()
+		pace.saw(now, p.Sent)
+		parts := []string{fmt.Sprintf("%s %d of %d sent", p.Job, p.Sent, p.Selected)}
+		if rate, known := pace.perSecond(now); known {
+			parts = append(parts, fmt.Sprintf("%.1f/s", rate))
+		}
+		parts = append(parts, p.Doing, someOf(p.Excluded, "excluded"), someOf(p.InDoubt, "in doubt"), "to "+p.Destination)
+		s.meter.show(sentence(parts))
 	}
+}
+
+// someOf is a number with its word; empty where it is none.
+func someOf(n int, word string) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", n, word)
+}
+
+// sentence joins the parts that say something.
+func sentence(parts []string) string {
+	var out []string
+	for _, p := range parts {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, ", ")
 }

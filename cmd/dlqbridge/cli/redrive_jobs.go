@@ -29,7 +29,8 @@ each group of failures, with the share of success and the time until an outcome 
 seen. In the JSON these are outcomes, successRate, timeToOutcome (medianSeconds,
 p95Seconds, of), steps and signatures; estimatedEnd is when the rest will be sent,
 null where nobody can say. --follow reads the job each second and counts again now
-and then, the seldomer the longer it takes.`, redrive.MaxTally),
+and then, the seldomer the longer it takes. Stopped by a signal it only looks away:
+the job goes on, and the exit code is 0.`, redrive.MaxTally),
 		Example: `  dlqbridge redrive status j_… --follow     # until it ends or pauses
   dlqbridge redrive status j_… --history    # who started, paused and continued it`,
 		Args: cobra.ExactArgs(1),
@@ -41,6 +42,9 @@ and then, the seldomer the longer it takes.`, redrive.MaxTally),
 			j, err := b.Store.Job(cmd.Context(), args[0])
 			if follow && err == nil {
 				j, err = s.follow(cmd.Context(), b, j)
+			}
+			if follow && j.State == dlqbridge.JobRunning && cmd.Context().Err() != nil {
+				return s.looksAway(j)
 			}
 			if err != nil {
 				return noJob(args[0], err)
@@ -58,30 +62,28 @@ and then, the seldomer the longer it takes.`, redrive.MaxTally),
 const followEvery = time.Second
 
 // countEvery is how often the outcomes of a followed job are counted at most.
-const countEvery = 5 * time.Second
+const countEvery = 2 * time.Second
 
-// follow reads a job until it no longer runs.
+// follow reads a job until it no longer runs. When ctx ends it returns the job
+// as last read, with the error.
 func (s *session) follow(ctx context.Context, b *wire.Bridge, j dlqbridge.Job) (dlqbridge.Job, error) {
-	m := s.meter()
-	defer m.clear()
+	defer s.meter.clear()
 	c := b.Controller()
-	outcomes, count := "", s.p.Now()
+	var counted redrive.Tally
+	var pace speed
+	count := s.p.Now()
 	for j.State == dlqbridge.JobRunning {
-		doing := ""
-		if j.Doing != "" {
-			doing = ", " + j.Doing
-		}
-		if began := s.p.Now(); s.p.StderrTerminal && !began.Before(count) {
+		if began := s.p.Now(); s.meter != nil && !began.Before(count) {
 			// Counting again takes a twentieth of the time at most.
 			if t, err := c.Tally(ctx, j.ID, redrive.MaxTally); err == nil {
-				outcomes = ", " + outcomeWords(t.Outcomes)
+				counted = t
 			}
 			count = s.p.Now().Add(max(countEvery, 20*s.p.Now().Sub(began)))
 		}
-		if end := estimatedEnd(j, s.p.Now()); !end.IsZero() {
-			doing += ", " + end.Sub(s.p.Now()).Round(time.Second).String() + " to send"
-		}
-		m.show("%s %s %d of %d sent, %d excluded, %d in doubt, %.1f/s%s%s", j.ID, bar(j), j.Sent, j.Selected, j.Excluded, j.InDoubt, perSecond(j, s.p.Now()), strings.TrimSuffix(outcomes, ", "), doing)
+		seen := j
+		seen.Sent = max(j.Sent, counted.Sent) // the item's numbers lag behind the records
+		pace.saw(s.p.Now(), seen.Sent)
+		s.meter.show(followed(seen, outcomeWords(counted.Outcomes), &pace, s.p.Now()))
 		t := time.NewTimer(followEvery)
 		select {
 		case <-t.C:
@@ -89,12 +91,42 @@ func (s *session) follow(ctx context.Context, b *wire.Bridge, j dlqbridge.Job) (
 			t.Stop()
 			return j, ctx.Err()
 		}
-		var err error
-		if j, err = b.Store.Job(ctx, j.ID); err != nil {
+		now, err := b.Store.Job(ctx, j.ID)
+		if err != nil {
 			return j, err
 		}
+		j = now
 	}
 	return j, nil
+}
+
+// followed is the line of a followed job: what changes first, because the end
+// may be cut off.
+func followed(j dlqbridge.Job, outcomes string, pace *speed, now time.Time) string {
+	parts := []string{fmt.Sprintf("%s %d of %d sent", bar(j), j.Sent, j.Selected)}
+	rate, known := pace.perSecond(now)
+	if known {
+		parts = append(parts, fmt.Sprintf("%.1f/s", rate))
+		rate = min(rate, j.Rate.PerSecond())
+	} else {
+		rate = j.Rate.PerSecond()
+	}
+	since := pace.changed() // what is left counts from then on
+	if since.IsZero() {
+		since = now
+	}
+	if end := endAt(j, rate, since); end.After(now) {
+		parts = append(parts, end.Sub(now).Round(time.Second).String()+" to send")
+	}
+	return sentence(append(parts, j.Doing, outcomes, someOf(j.Excluded, "excluded"), someOf(j.InDoubt, "in doubt")))
+}
+
+// looksAway ends a view of a job that goes on, which is no failure.
+func (s *session) looksAway(j dlqbridge.Job) error {
+	return s.print(jobDocument(j), func(out *screen.Screen) {
+		out.Printf("%s goes on (%d of %d sent when last read); `dlqbridge redrive pause` or `cancel` would stop it\n",
+			screen.Styled{Style: screen.Bold, Text: j.ID}, j.Sent, j.Selected)
+	})
 }
 
 // bar is how far a job is, in twenty characters.
@@ -105,18 +137,6 @@ func bar(j dlqbridge.Job) string {
 		done = min(width, width*(j.Sent+j.Excluded+j.InDoubt)/j.Selected)
 	}
 	return "[" + strings.Repeat("#", done) + strings.Repeat(".", width-done) + "]"
-}
-
-// perSecond is the rate of a job over its whole life so far.
-func perSecond(j dlqbridge.Job, now time.Time) float64 {
-	if !j.Ended.IsZero() {
-		now = j.Ended
-	}
-	took := now.Sub(j.Created).Seconds()
-	if took <= 0 {
-		return 0
-	}
-	return float64(j.Sent) / took
 }
 
 func noJob(id string, err error) error {

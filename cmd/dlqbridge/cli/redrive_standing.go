@@ -67,17 +67,25 @@ func partDocs(parts []redrive.Part) []partDoc {
 }
 
 // estimatedEnd is when a running job has sent what is left, by the rate it had
-// so far; zero where nobody can say: it waits for outcomes, or does not run.
+// since it began or was last continued; zero where nobody can say.
 func estimatedEnd(j dlqbridge.Job, now time.Time) time.Time {
+	rate, began := j.Rate.PerSecond(), j.Created
+	if !j.Began.IsZero() {
+		began = j.Began
+	}
+	// Over a short time the burst or a lagging number would tell, and canary steps
+	// take the time of their observation.
+	if took := now.Sub(began); len(j.Canary) == 0 && j.Sent > j.Before && took >= speedOver {
+		rate = min(rate, float64(j.Sent-j.Before)/took.Seconds())
+	}
+	return endAt(j, rate, now)
+}
+
+// endAt is when a running job has sent what is left at a rate; zero where nobody
+// can say: it waits for outcomes, or does not run.
+func endAt(j dlqbridge.Job, rate float64, now time.Time) time.Time {
 	left := j.Selected - j.Sent - j.InDoubt - j.Excluded
-	if j.State != dlqbridge.JobRunning || left <= 0 || j.Step < len(j.Canary) || strings.Contains(j.Doing, "waiting for outcomes") {
-		return time.Time{}
-	}
-	rate := j.Rate.PerSecond()
-	if had := perSecond(j, now); len(j.Canary) == 0 && j.Sent > 0 && had > 0 {
-		rate = min(rate, had)
-	}
-	if rate <= 0 {
+	if j.State != dlqbridge.JobRunning || left <= 0 || rate <= 0 || j.Step < len(j.Canary) || strings.Contains(j.Doing, "waiting for outcomes") {
 		return time.Time{}
 	}
 	return now.Add(time.Duration(float64(left) / rate * float64(time.Second)))

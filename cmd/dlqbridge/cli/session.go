@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -34,6 +35,8 @@ const defaultFile = "dlqbridge.yaml"
 type session struct {
 	p      *Program
 	stdout *counter
+	stderr io.Writer
+	meter  *meter         // nil is no progress
 	screen *screen.Screen // standard output
 	errors *screen.Screen // standard error
 
@@ -118,9 +121,9 @@ func (s *session) config(flags map[string]string) (config.Config, error) {
 func (s *session) log(c config.Config) *slog.Logger {
 	options := &slog.HandlerOptions{Level: c.Log.Level.Slog()}
 	if c.Log.Format == "json" {
-		return slog.New(slog.NewJSONHandler(s.p.Stderr, options))
+		return slog.New(slog.NewJSONHandler(s.stderr, options))
 	}
-	return slog.New(slog.NewTextHandler(s.p.Stderr, options))
+	return slog.New(slog.NewTextHandler(s.stderr, options))
 }
 
 // open wires the adapters once. It makes no call to the cloud yet.
