@@ -322,7 +322,7 @@ func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor
 		return res, fmt.Errorf("job %s: %w", id, err)
 	}
 	if job.State == dlqbridge.JobDone || job.State == dlqbridge.JobCancelled {
-		return res, fmt.Errorf("job %s is %s: %w: what is left needs a new run", id, job.State, dlqbridge.ErrInvalid)
+		return res, &JobStateError{id, job.State, "what is left needs a new run"}
 	}
 	if job.Lapsed && (job.Approval != nil || c.wantsSecond(job.Selected)) {
 		return res, &SecondPersonError{Why: "it paused by itself, so its authorisations lapsed and the second person's approval with them: what is left needs another plan"}
@@ -352,7 +352,7 @@ func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor
 		}
 		moved, err := c.moveJob(ctx, id, func(job *dlqbridge.Job) error {
 			if job.State == dlqbridge.JobDone || job.State == dlqbridge.JobCancelled {
-				return fmt.Errorf("job %s is %s: %w", id, job.State, dlqbridge.ErrInvalid)
+				return &JobStateError{id, job.State, "what is left needs a new run"}
 			}
 			job.State, job.Reason, job.Ended = dlqbridge.JobRunning, said("continued", by, reason), time.Time{}
 			job.Began, job.Before = c.clock(), job.Sent
@@ -376,7 +376,7 @@ func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor
 func (c *Controller) Pause(ctx context.Context, id string, by dlqbridge.Actor, reason string) (dlqbridge.Job, error) {
 	return c.moveJob(ctx, id, func(job *dlqbridge.Job) error {
 		if job.State != dlqbridge.JobRunning {
-			return fmt.Errorf("job %s is %s: %w: only a running job can be paused", id, job.State, dlqbridge.ErrInvalid)
+			return &JobStateError{id, job.State, "only a running job can be paused"}
 		}
 		job.State, job.Reason = dlqbridge.JobPaused, said("paused", by, reason)
 		job.Note(c.clock(), by.String(), "paused: "+reason)
@@ -389,7 +389,7 @@ func (c *Controller) Pause(ctx context.Context, id string, by dlqbridge.Actor, r
 func (c *Controller) Cancel(ctx context.Context, id string, by dlqbridge.Actor, reason string) (dlqbridge.Job, error) {
 	job, err := c.moveJob(ctx, id, func(job *dlqbridge.Job) error {
 		if job.State == dlqbridge.JobDone || job.State == dlqbridge.JobCancelled {
-			return fmt.Errorf("job %s is %s: %w: it has ended", id, job.State, dlqbridge.ErrInvalid)
+			return &JobStateError{id, job.State, "it has ended, so there is nothing to cancel"}
 		}
 		job.State, job.Reason, job.Ended = dlqbridge.JobCancelled, said("cancelled", by, reason), c.clock()
 		job.Note(c.clock(), by.String(), "cancelled: "+reason)

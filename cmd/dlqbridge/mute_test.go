@@ -118,3 +118,27 @@ func TestMuteSaysWhatIsMissing(t *testing.T) {
 		}
 	})
 }
+
+// What is removed leaves its line in the log, and a person at a terminal reads
+// it once.
+func TestWhatIsRemovedIsToldOnce(t *testing.T) {
+	inBubble(t, oneRoute, nil, func(b *bench) {
+		add := func() string {
+			return document[struct{ ID string }](b, 0, "hold", "add", "--route", "orders", "--reason", "x").ID
+		}
+		c := b.ok("hold", "remove", add(), "--reason", "the outage is over")
+		if !strings.Contains(c.stderr, "the outage is over") || !strings.Contains(c.stderr, "level=INFO") {
+			t.Errorf("the log says %q", c.stderr)
+		}
+		b.stdout, b.stderr = true, true
+		id := add()
+		c = b.ok("hold", "remove", id, "--reason", "the outage is over")
+		if c.stderr != "" || !strings.Contains(c.stdout, id+" removed by ") || !strings.Contains(c.stdout, "the outage is over") {
+			t.Errorf("%q, and the log says %q", c.stdout, c.stderr)
+		}
+		b.stdout = false // the result goes elsewhere
+		if c = b.ok("hold", "remove", add(), "--reason", "over"); !strings.Contains(c.stderr, "reason=over") {
+			t.Errorf("the log says %q", c.stderr)
+		}
+	})
+}

@@ -221,6 +221,14 @@ func TestJobsAreNamedAndControlled(t *testing.T) {
 		if r := document[refused](b, 1, "redrive", "status", "j_nothere"); r.Error.Code != "not_found" {
 			t.Errorf("status: %+v", r)
 		}
+		b.tasks(intent, nil, "t-1")
+		job := document[runDoc](b, 0, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...).Job
+		for _, verb := range []string{"pause", "continue", "cancel"} {
+			r := document[refused](b, 1, "redrive", verb, job, "--reason", "x")
+			if r.Error.Code != "invalid" || !strings.HasPrefix(r.Error.Message, "job "+job+" is done: ") || !strings.Contains(r.Error.Hint, "dlqbridge redrive status "+job) || strings.Contains(r.Error.Hint, "check") {
+				t.Errorf("%s of a job that has ended: %+v", verb, r)
+			}
+		}
 	})
 }
 

@@ -33,7 +33,7 @@ func TestWrongWordsAreUsageErrors(t *testing.T) {
 			"records show order-7":                           "is no record id",
 			"intake":                                         "--until-empty",
 			"intake --until-empty --route oders":             `did you mean "orders"?`,
-			"redrive status":                                 "accepts 1 arg",
+			"redrive status":                                 "`dlqbridge redrive list` shows them",
 			"config --log-level loud":                        "known are debug, info, warn, error",
 			"help nothing":                                   "unknown command",
 			"records list --route oders":                     `did you mean "orders"?`,
@@ -49,7 +49,12 @@ func TestWrongWordsAreUsageErrors(t *testing.T) {
 			"triage repair r_aaaaaaaaaaaaaaaaaaaaaaaaaa --version -1 --reason x": "--version -1 is none",
 			"records payload r_aaaaaaaaaaaaaaaaaaaaaaaaaa --version 0":           "--version 0 is none",
 			"records payload r_aaaaaaaaaaaaaaaaaaaaaaaaaa --version -1":          "--version -1 is none",
-			"completion tcsh": `unknown command "tcsh"`,
+			"completion tcsh":       `unknown command "tcsh"`,
+			"redrive pause j_1 j_2": "name one job, not 2",
+			"redrive continue":      "name one job",
+			"hold remove":           "`dlqbridge hold list` shows them",
+			"mute remove":           "give its id (m_…)",
+			"triage reject":         "`dlqbridge records list` shows them",
 		} {
 			c := b.run(strings.Fields(line)...)
 			if c.code != 2 || !strings.Contains(c.stderr, want) || c.stdout != "" {

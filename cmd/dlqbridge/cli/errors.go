@@ -114,6 +114,12 @@ func describe(err error) (f failure, exit int) {
 	if _, ok := errors.AsType[*dlqbridge.LeaseHeldError](err); ok {
 		f.Code, f.Hint = "lease_held", "wait, or stop that job with `dlqbridge redrive pause`"
 	}
+	if state, ok := errors.AsType[*redrive.JobStateError](err); ok {
+		f.Hint = "`dlqbridge redrive status " + state.Job + "` says what came of it; `dlqbridge redrive plan --cause CAUSE` shows what a new run would send"
+		if state.State == dlqbridge.JobPaused {
+			f.Hint = "`dlqbridge redrive continue " + state.Job + " --reason …` goes on"
+		}
+	}
 	if needs, ok := errors.AsType[*redrive.SecondPersonError](err); ok {
 		f.Code, f.Hint = "needs_second_person", "another authenticated person approves the plan: dlqbridge redrive approve --plan FILE"
 		if needs.Plan == "" {

@@ -205,6 +205,6 @@ func (s *session) holdList() *cobra.Command {
 }
 
 func (s *session) holdRemove() *cobra.Command {
-	return s.removal("hold", "Remove holds", `  dlqbridge hold remove h_… --reason "the outage is over"`,
+	return s.removal(kind{"hold", "h_…", "dlqbridge hold list"}, "Remove holds", `  dlqbridge hold remove h_… --reason "the outage is over"`,
 		func(b *wire.Bridge) func(context.Context, string) error { return b.Store.RemoveHold })
 }

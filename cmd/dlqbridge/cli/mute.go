@@ -152,7 +152,7 @@ func (s *session) muteList() *cobra.Command {
 }
 
 func (s *session) muteRemove() *cobra.Command {
-	return s.removal("mute", "End mutes before their time", `  dlqbridge mute remove m_… --reason "it is back in 1.4.3"`,
+	return s.removal(kind{"mute", "m_…", "dlqbridge mute list"}, "End mutes before their time", `  dlqbridge mute remove m_… --reason "it is back in 1.4.3"`,
 		func(b *wire.Bridge) func(context.Context, string) error { return b.Store.RemoveMute })
 }
 

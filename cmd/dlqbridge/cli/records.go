@@ -26,8 +26,8 @@ func (s *session) records() *cobra.Command {
 
 // oneRecord is the argument check of commands about one record.
 func oneRecord(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usagef("see `"+cmd.CommandPath()+" --help`", "name one record")
+	if err := recordKind.one(cmd, args); err != nil {
+		return err
 	}
 	return recordIDs(args)
 }

@@ -33,7 +33,7 @@ and then, the seldomer the longer it takes. Stopped by a signal it only looks aw
 the job goes on, and the exit code is 0.`, redrive.MaxTally),
 		Example: `  dlqbridge redrive status j_… --follow     # until it ends or pauses
   dlqbridge redrive status j_… --history    # who started, paused and continued it`,
-		Args: cobra.ExactArgs(1),
+		Args: jobKind.one,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := s.open(cmd.Context(), nil)
 			if err != nil {
@@ -141,7 +141,7 @@ func bar(j dlqbridge.Job) string {
 
 func noJob(id string, err error) error {
 	if errors.Is(err, dlqbridge.ErrNotFound) {
-		return hinted(&missingError{"job", id}, "`dlqbridge redrive list` shows what there is")
+		return jobKind.missing(id)
 	}
 	return err
 }
@@ -435,7 +435,7 @@ func (s *session) redriveControl(verb string) *cobra.Command {
 		Use:     verb + " JOB",
 		Short:   short,
 		Example: `  dlqbridge redrive ` + verb + ` j_… --reason "payments is slow again"`,
-		Args:    cobra.ExactArgs(1),
+		Args:    jobKind.one,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := said("--reason", reason, dlqbridge.MaxReason, true, "whoever looks at the job must know why"); err != nil {
 				return err

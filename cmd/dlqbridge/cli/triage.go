@@ -126,8 +126,8 @@ func (s *session) verb(rule dlqbridge.MoveRule) *cobra.Command {
 		Long:    help.long,
 		Example: help.example,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("see `"+cmd.CommandPath()+" --help`", "name at least one record")
+			if err := recordKind.some(cmd, args); err != nil {
+				return err
 			}
 			return recordIDs(args)
 		},
