@@ -40,8 +40,11 @@ func TestCheckFindsNothingWrongOnPubSub(t *testing.T) {
 		if !r.OK || r.Errors != 0 || r.Warnings != 0 {
 			t.Errorf("got %+v", r)
 		}
-		if !r.finds("ok", "rights are unknown") {
+		if !r.finds("ok", "rights are unknown: this endpoint cannot be asked") {
 			t.Errorf("rights that cannot be asked for are not said to be unknown: %+v", r)
+		}
+		if text := b.ok("check").stdout; strings.Count(text, "rights are unknown") != 1 || strings.Contains(text, "Unimplemented") {
+			t.Errorf("it is said twice, or as the machine says it:\n%s", text)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -35,6 +36,10 @@ It prints the environment for clients, as lines to paste into another shell,
 and then "ready". Ctrl-C stops it, and everything in it is gone.
 
   aws --endpoint-url http://127.0.0.1:4566 sqs list-queues
+
+A message for Pub/Sub, in a shell with that environment:
+
+  go run ./cmd/localcloud publish --topic invoices-dead --data '{"invoice":7}' --attribute agent.task.id=t-7
 
 A seed file fills it at the start:
 
@@ -65,6 +70,9 @@ const shutdownGrace = 5 * time.Second
 
 // run serves until ctx ends. Exit codes: 0 stopped, 1 failed, 2 wrong usage.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "publish" {
+		return publish(ctx, args[1:], stdout, stderr)
+	}
 	flags := flag.NewFlagSet("localcloud", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	aws := flags.String("aws", "127.0.0.1:4566", "`address` to serve AWS and the control interface on; port 0 picks a free one")
@@ -74,10 +82,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(flags.Output(), help)
 		flags.PrintDefaults()
 	}
-	for _, arg := range args {
-		if arg == "-h" || arg == "--help" || arg == "-help" {
-			flags.SetOutput(stdout)
-		}
+	if asksForHelp(args) {
+		flags.SetOutput(stdout)
 	}
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -102,6 +108,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+func asksForHelp(args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool { return arg == "-h" || arg == "--help" || arg == "-help" })
 }
 
 func plant(cloud *localstack.Cloud, path string) error {

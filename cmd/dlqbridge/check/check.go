@@ -53,6 +53,9 @@ type Report struct {
 }
 
 func (r *Report) add(f Finding) {
+	if slices.Contains(r.Findings, f) {
+		return // what is so for several routes is said once
+	}
 	switch f.Level {
 	case LevelError:
 		r.Errors++

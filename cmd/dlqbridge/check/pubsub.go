@@ -5,6 +5,9 @@ import (
 	"errors"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/gcppubsub"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
@@ -85,6 +88,8 @@ func googleHint(err error) string {
 // that, it is unknown and no fault.
 func (c *routeCheck) rights(name string, missing []string, err error, without string, level Level) {
 	switch {
+	case status.Code(err) == codes.Unimplemented:
+		c.out = append(c.out, Finding{LevelOK, "", "Pub/Sub", "the caller's rights are unknown: this endpoint cannot be asked for them, as an emulator cannot", ""})
 	case err != nil:
 		c.say(LevelOK, name, "", "the caller's rights are unknown: %v", err)
 	case len(missing) > 0:

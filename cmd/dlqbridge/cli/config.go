@@ -59,11 +59,13 @@ func (s *session) version() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			d := map[string]string{"version": s.p.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
-			return s.print(d, func(out *screen.Screen) { out.Printf("dlqbridge %s (%s, %s)\n", d["version"], d["go"], d["platform"]) })
-		},
+		RunE:  func(*cobra.Command, []string) error { return s.printVersion() },
 	}
+}
+
+func (s *session) printVersion() error {
+	d := map[string]string{"version": s.p.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+	return s.print(d, func(out *screen.Screen) { out.Printf("dlqbridge %s (%s, %s)\n", d["version"], d["go"], d["platform"]) })
 }
 
 // commands lists all commands in the order of a first day.

@@ -76,6 +76,9 @@ var codes = []struct {
 	{context.Canceled, "stopped", "what it had done is kept"},
 }
 
+// tablesHint is what to do where a table is not there.
+const tablesHint = "make the tables (`dlqbridge tables create` for trials), or correct `tables` in the configuration; is this the right account and region?"
+
 // failure is what machines read about an error.
 type failure struct {
 	Code     string           `json:"code"`
@@ -101,6 +104,9 @@ func describe(err error) (f failure, exit int) {
 	}
 	if f.Code == "stopped" {
 		f.Message = "stopped before the end"
+	}
+	if f.Code == "not_found" && wire.MissingTable(err) {
+		f.Hint = tablesHint
 	}
 	if right := wire.Right(err); right != "" && f.Code == "denied" {
 		f.Hint = "the caller needs the right " + right + "; `dlqbridge check` shows all that are missing"

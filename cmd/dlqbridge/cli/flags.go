@@ -77,6 +77,9 @@ func moment(flag, given string, now time.Time) (time.Time, error) {
 	return t.Truncate(time.Millisecond), nil
 }
 
+// fixKinds names the kinds of a fix where a flag or a command explains itself.
+var fixKinds = "KIND one of " + join(dlqbridge.FixKinds())
+
 // fix reads KIND:TEXT.
 func fix(given string) (*dlqbridge.Fix, error) {
 	if given == "" {

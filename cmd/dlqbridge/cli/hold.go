@@ -95,6 +95,11 @@ func (s *session) holdAdd() *cobra.Command {
 			if err := s.holdNames(h); err != nil {
 				return err
 			}
+			if h.Signature != "" {
+				if err := s.knownGroup(cmd.Context(), b.Store, h.Signature); err != nil {
+					return err
+				}
+			}
 			if h.By, err = s.actor(cmd.Context()); err != nil {
 				return err
 			}

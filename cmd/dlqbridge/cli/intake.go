@@ -97,7 +97,7 @@ func (s *session) someRoutes(names []string) ([]config.Route, error) {
 // begun.
 func (s *session) takeIn(ctx context.Context, b *wire.Bridge, routes []config.Route) (*enrich.Counts, error) {
 	if err := b.Store.Ready(ctx); err != nil {
-		return nil, hinted(err, "make the tables (`dlqbridge tables create` for trials), or correct `tables` in the configuration")
+		return nil, err
 	}
 	tally := &tally{meter: s.meter}
 	intakes := make([]*enrich.Intake, len(routes))

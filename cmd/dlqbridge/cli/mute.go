@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,6 +79,9 @@ func (s *session) muteAdd() *cobra.Command {
 			if err := s.knownRoutes("--route", m.Route); err != nil {
 				return err
 			}
+			if err := s.knownGroup(cmd.Context(), b.Store, m.Signature); err != nil {
+				return err
+			}
 			if m.By, err = s.actor(cmd.Context()); err != nil {
 				return err
 			}
@@ -111,6 +116,47 @@ func checkMute(m *dlqbridge.Mute, until string, now time.Time) (err error) {
 	}
 	m.Until, err = moment("--until", until, now)
 	return err
+}
+
+// maxNamedGroups bounds the groups that a wrong signature is answered with.
+const maxNamedGroups = 3
+
+// knownGroup refuses a group that no record is in, which is most likely a slip:
+// one that was meant would stay loud. Open records are asked first, and only
+// for one that is not among them the whole table.
+func (s *session) knownGroup(ctx context.Context, index dlqbridge.WorkIndex, signature string) error {
+	find := func(f dlqbridge.Filter) (bool, error) {
+		f.Now = s.p.Now()
+		for _, err := range index.List(ctx, f) {
+			return err == nil, err
+		}
+		return false, nil
+	}
+	found, err := find(dlqbridge.Filter{Signature: signature})
+	if err != nil || found {
+		return err
+	}
+	found, err = find(dlqbridge.Filter{Signature: signature, Closed: true})
+	if errors.Is(err, dlqbridge.ErrDenied) {
+		s.errors.Printf("no open record is in %s, and closed ones may not be read: whether there is such a group is unknown\n", signature)
+		return nil
+	}
+	if err != nil || found {
+		return err
+	}
+	groups, err := grouped(ctx, index, nil, dlqbridge.Filter{Now: s.p.Now()})
+	if err != nil {
+		return err
+	}
+	hint := "`dlqbridge records groups --all` shows them"
+	if len(groups) > 0 {
+		var names []string
+		for _, g := range groups[:min(len(groups), maxNamedGroups)] {
+			names = append(names, dash(g.Signature)+" ("+plural(g.Count, "record")+")")
+		}
+		hint = "the largest are " + strings.Join(names, ", ") + "; `dlqbridge records groups --all` shows all"
+	}
+	return hinted(&missingError{"group", signature}, hint)
 }
 
 func (s *session) muteList() *cobra.Command {

@@ -178,6 +178,7 @@ func (c *counter) Write(b []byte) (int, error) {
 
 // root builds the tree of commands.
 func (s *session) root() *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "dlqbridge",
 		Short: "Turn dead letters into records with evidence, and send back what is safe",
@@ -195,12 +196,18 @@ records were excluded, refused or failed.`,
   dlqbridge redrive run --cause timeout --fix deploy:1.4.2 --reason "fixed in 1.4.2"`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          group,
-		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if version && len(args) == 0 {
+				return s.printVersion()
+			}
+			return group(cmd, args)
+		},
+		Args: cobra.ArbitraryArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			return s.checkOutput()
 		},
 	}
+	root.Flags().BoolVar(&version, "version", false, "print the version, as the command version does")
 	flags := root.PersistentFlags()
 	flags.StringVar(&s.configFile, "config", "", "configuration file (default: "+config.FileVariable+", else ./"+defaultFile+" if it is there)")
 	flags.StringVarP(&s.output, "output", "o", "text", "output: text or json (one document)")
@@ -208,6 +215,9 @@ records were excluded, refused or failed.`,
 	flags.StringVar(&s.logLevel, "log-level", "", "least level that is logged: debug, info, warn or error (default info)")
 	flags.StringVar(&s.actorNote, "actor", "", "a note on who you are, kept beside your authenticated name")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+			return unknownCommand(cmd, words[0]) // an unknown verb is told as one, not by the first flag that came with it
+		}
 		return usagef("see `"+cmd.CommandPath()+" --help`", "%s", err.Error())
 	})
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "Show the help of a command", ValidArgsFunction: subcommands, RunE: func(cmd *cobra.Command, args []string) error {
@@ -247,10 +257,6 @@ func subcommands(cmd *cobra.Command, args []string, _ string) ([]cobra.Completio
 func tidy(cmd *cobra.Command) {
 	for _, child := range cmd.Commands() {
 		tidy(child)
-	}
-	if cmd.HasSubCommands() {
-		// An unknown verb is told as one, not by the first flag that came with it.
-		cmd.FParseErrWhitelist.UnknownFlags = true
 	}
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

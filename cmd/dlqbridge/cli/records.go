@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
 )
 
 func (s *session) records() *cobra.Command {
@@ -39,7 +39,7 @@ func (s *session) record(cmd *cobra.Command, id string) (dlqbridge.Case, error) 
 		return dlqbridge.Case{}, err
 	}
 	c, err := b.Store.Case(cmd.Context(), id)
-	if errors.Is(err, dlqbridge.ErrNotFound) {
+	if wire.Absent(err) {
 		return c, hinted(&missingError{"record", id}, "`dlqbridge records list` shows what there is; `--all` adds closed records")
 	}
 	return c, err

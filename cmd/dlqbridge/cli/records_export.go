@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
 	"github.com/dlqbridge/dlqbridge/enrich"
 )
 
@@ -36,7 +36,7 @@ address does not look like a secret.`,
 			switch {
 			case err == nil:
 				payload = &p
-			case !errors.Is(err, dlqbridge.ErrNotFound):
+			case !wire.Absent(err):
 				return fmt.Errorf("payload of %s: %w", args[0], err)
 			}
 			f, ok := enrich.Export(c, payload, unscrubbed)

@@ -216,7 +216,7 @@ func listed(ctx context.Context, index dlqbridge.WorkIndex, f dlqbridge.Filter, 
 // no memory. If the list breaks off, the document is still closed: with the
 // position to go on from, and the error.
 func (s *session) listJSON(ctx context.Context, index dlqbridge.WorkIndex, f dlqbridge.Filter, limit int) error {
-	first := true
+	first, n := true, 0
 	open := func() error {
 		_, err := s.stdout.Write([]byte(`{"records":[`))
 		first = false
@@ -235,6 +235,7 @@ func (s *session) listJSON(ctx context.Context, index dlqbridge.WorkIndex, f dlq
 		if err != nil {
 			return err
 		}
+		n++
 		_, err = s.stdout.Write(append([]byte("\n"), text...))
 		return err
 	})
@@ -245,6 +246,9 @@ func (s *session) listJSON(ctx context.Context, index dlqbridge.WorkIndex, f dlq
 		if err := open(); err != nil {
 			return err
 		}
+	}
+	if err == nil && next != "" {
+		s.cut(n, next) // a pipe may read no further than the records
 	}
 	tail := struct {
 		Next  *string  `json:"next"`
@@ -285,9 +289,14 @@ func (s *session) listText(ctx context.Context, index dlqbridge.WorkIndex, f dlq
 	case n == 0:
 		s.screen.Printf("no records\n")
 	case next != "":
-		s.errors.Printf("more: dlqbridge records list … --after %s\n", next)
+		s.cut(n, next)
 	}
 	return nil
+}
+
+// cut says that a list was cut, and how to get the rest.
+func (s *session) cut(shown int, next string) {
+	s.errors.Printf("shown %d, there are more: --limit 0 lists all, --after %s goes on\n", shown, next)
 }
 
 func dash(s string) string {

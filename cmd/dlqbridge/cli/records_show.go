@@ -118,7 +118,7 @@ func printRecord(out *screen.Screen, d enrich.Document) {
 		}
 	}
 	repaired := map[bool]string{true: fmt.Sprintf("version %d", d.Payload.Version)}[d.Payload.Version > 1]
-	line(out, "payload", text(fmt.Sprintf("%d bytes", d.Payload.Bytes)), d.Payload.SHA256, text(repaired))
+	line(out, "payload", text(fmt.Sprintf("%d bytes with attributes", d.Payload.Bytes)), d.Payload.SHA256, text(repaired))
 	if len(d.Redrives) > 0 {
 		head("redrives")
 	}

@@ -57,7 +57,7 @@ func (f *selection) add(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.actions, "action", nil, "only what is sent by these actions: retry, resume, repair, compensate")
 	flags.StringSliceVar(&f.records, "record", nil, "only these records (r_…)")
 	flags.IntVar(&f.max, "max", 0, "at most this many records; 0 is all")
-	flags.StringVar(&f.fix, "fix", "", "the verifiable change that removed the cause, KIND:TEXT")
+	flags.StringVar(&f.fix, "fix", "", "the verifiable change that removed the cause, KIND:TEXT with "+fixKinds)
 	flags.StringVar(&f.reason, "reason", "", "why, for the history")
 	flags.BoolVar(&f.policy, "policy", false, "authorise only what policy may authorise alone (auto_authorize, after the back-off)")
 	flags.BoolVar(&f.skip, "skip-undeliverable", false, "where groups keep their order: one that cannot be sent holds up no later one of its group")
@@ -387,7 +387,7 @@ redrive.hours only: outside it selects nothing, says when they begin and exits w
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.plan, "plan", "", "run this plan (a file of `redrive plan -o json`) as it stands; needs only --reason")
+	cmd.Flags().StringVar(&f.plan, "plan", "", "run the plan in this `FILE`, made by redrive plan -o json, as it stands; needs only --reason")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show the plan")
 	cmd.Flags().BoolVar(&waitFor, "wait", false, "wait for all outcomes")
 	return cmd

@@ -140,7 +140,7 @@ func bar(j dlqbridge.Job) string {
 }
 
 func noJob(id string, err error) error {
-	if errors.Is(err, dlqbridge.ErrNotFound) {
+	if wire.Absent(err) {
 		return jobKind.missing(id)
 	}
 	return err
@@ -337,18 +337,26 @@ all; the others say what they wrote at their end. `+"`dlqbridge redrive status`"
 			if err != nil {
 				return err
 			}
-			jobs, err := b.Store.ListJobs(cmd.Context(), limit)
+			most := limit
+			if limit > 0 {
+				most++ // one more shows whether there are more
+			}
+			jobs, err := b.Store.ListJobs(cmd.Context(), most)
 			if err != nil {
 				return fmt.Errorf("list jobs: %w", err)
+			}
+			isCut := limit > 0 && len(jobs) > limit
+			if isCut {
+				jobs = jobs[:limit]
 			}
 			docs := []jobDoc{}
 			left := redrive.MaxTally
 			for _, j := range jobs {
-				limit := 0
+				look := 0
 				if j.State != dlqbridge.JobDone && j.State != dlqbridge.JobFailed { // those wrote their end themselves
-					limit = left
+					look = left
 				}
-				d, err := counted(cmd.Context(), b.Controller(), j, limit)
+				d, err := counted(cmd.Context(), b.Controller(), j, look)
 				if err != nil {
 					return err
 				}
@@ -356,6 +364,9 @@ all; the others say what they wrote at their end. `+"`dlqbridge redrive status`"
 					left -= *d.Counted
 				}
 				docs = append(docs, d)
+			}
+			if isCut {
+				defer s.errors.Printf("shown %d, there are more: --limit 0 lists all\n", limit)
 			}
 			return s.print(map[string]any{"jobs": docs}, func(out *screen.Screen) {
 				if len(docs) == 0 {
@@ -395,6 +406,11 @@ without it run this from a scheduler.`,
 			b, c, err := s.controller(cmd.Context(), selection{route: r.Route})
 			if err != nil {
 				return err
+			}
+			if r.Job != "" {
+				if _, err := b.Store.Job(cmd.Context(), r.Job); err != nil {
+					return noJob(r.Job, err)
+				}
 			}
 			// A place that cannot be read keeps back no other outcome.
 			completions, confirmErr := b.Confirm(cmd.Context(), c, r.Route, nil)

@@ -177,7 +177,7 @@ runs; the approval lapses after redrive.authorize_ttl. Read the plan first.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&file, "plan", "", "the plan, a file of `redrive plan -o json` (required)")
+	cmd.Flags().StringVar(&file, "plan", "", "`FILE` with the plan, made by redrive plan -o json (required)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why you agree (required)")
 	return cmd
 }

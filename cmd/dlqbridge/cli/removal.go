@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -42,7 +41,7 @@ func (s *session) removal(what kind, short, example string, remover func(*wire.B
 			remove, removed := remover(b), []string{}
 			for _, id := range ids {
 				switch err := remove(cmd.Context(), id); {
-				case errors.Is(err, dlqbridge.ErrNotFound):
+				case wire.Absent(err):
 					return what.missing(id)
 				case err != nil:
 					return fmt.Errorf("remove %s %s: %w", what.word, id, err)

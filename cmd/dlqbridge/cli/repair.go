@@ -208,14 +208,20 @@ func printRepaired(out *screen.Screen, d repairDoc) {
 			out.Printf("%s  %s\n", r.ID, screen.Styled{Style: screen.Red, Text: r.Error.Message})
 			continue
 		}
-		out.Printf("%s  payload version %d (%d bytes, was %d)  %s  next: %s\n",
-			r.ID, r.Repair.After.Version, r.Repair.After.Bytes, r.Repair.Before.Bytes, statusCell(r.Status), string(r.Action))
+		line := "%s  payload version %d (%d bytes with attributes, was %d)  %s  next: %s\n"
+		if d.DryRun {
+			line = "%s  would get payload version %d (%d bytes with attributes, now %d) and be %s  next would be: %s\n"
+		}
+		out.Printf(line, r.ID, r.Repair.After.Version, r.Repair.After.Bytes, r.Repair.Before.Bytes, statusCell(r.Status), string(r.Action))
 		if d.DryRun {
 			printChanges(out, r.Repair.Changes)
 		}
 		if r.Note != "" && (d.DryRun || len(d.Records) == 1) {
 			out.Printf("  %s\n", r.Note)
 		}
+	}
+	if len(d.Records) == 0 {
+		out.Printf("no record matches the selection: `dlqbridge records list` and `dlqbridge records groups` show what there is\n")
 	}
 	done := "repaired"
 	if d.DryRun {

@@ -44,7 +44,7 @@ what stores found (a receipt) is corrected by nobody.`,
 		`  dlqbridge triage settle-send r_… --to not-sent --reason "…" --evidence "queue log of 14:02 has no such message"`,
 	},
 	dlqbridge.VerbFix: {
-		"Records a verifiable change that removes the cause. KIND is one of deploy, credential, permission, config, data, rule, capacity, state, probe.",
+		"Records a verifiable change that removes the cause: KIND:TEXT, with " + fixKinds + ".",
 		`  dlqbridge triage fix r_… --fix deploy:1.4.2 --reason "handles the new field"`,
 	},
 	dlqbridge.VerbAuthorize: {
@@ -98,7 +98,7 @@ The actor is the principal that AWS confirms (STS), else the OS user, who never
 counts as a second person; --actor adds a note.`,
 		Example: `  dlqbridge triage moves
   dlqbridge triage fix r_… --fix deploy:1.4.2 --reason "handles the new field"
-  dlqbridge records list --cause timeout -o json | jq -r '.records[].id' |
+  dlqbridge records list --cause timeout --limit 0 -o json | jq -r '.records[].id' |
     xargs dlqbridge triage investigate --reason "ledger is back"`,
 		RunE: group,
 		Args: cobra.ArbitraryArgs,

@@ -76,7 +76,7 @@ type Route struct {
 	Completions       string              `yaml:"completions" doc:"A queue or subscription of completion messages, in which workers say that what was sent back to them is done."`
 	Outcome           Outcome             `yaml:"outcome" doc:"What completes a redrive: evidence, or also the absence of a recurrence until the observation ends."`
 	MaxRun            Duration            `yaml:"max_run" doc:"How long a run without a lease may still be going after its last sign of life."`
-	Stores            []string            `yaml:"stores" doc:"Where agent context comes from, asked in this order: message, ledger and the names under stores." pattern:"^[a-z0-9][a-z0-9_-]{0,62}$"`
+	Stores            []string            `yaml:"stores" doc:"Where agent context comes from, asked in this order: message, ledger and the names under stores; [message, ledger] if left out." pattern:"^[a-z0-9][a-z0-9_-]{0,62}$"`
 	LedgerPrefix      string              `yaml:"ledger_prefix" doc:"Put before the task id in the ledger, where several routes share a table."`
 	Fields            map[string][]string `yaml:"fields" doc:"Selectors per field, before the well-known spellings: attr:NAME, sys:NAME, body:/json/pointer or jmespath:EXPRESSION."`
 	SNSTopics         []string            `yaml:"sns_topics" doc:"ARNs of the SNS topics that are subscribed to the source without raw delivery. Their envelopes are opened, which says that nobody else may send to the queue; those of other topics are shown as looking like one." pattern:"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}(\\.fifo)?$"`

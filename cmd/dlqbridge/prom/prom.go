@@ -108,7 +108,7 @@ func New(o Options) *Metrics {
 		Buckets: []float64{1, 10, 60, 300, 1800, 3600, 6 * 3600, 86400, 4 * 86400, 14 * 86400},
 	}, []string{"route"})
 	r.MustRegister(m.lag)
-	m.queueDepth = gauge("dead_letter_queue_messages", "Messages in the dead-letter queue by the provider's own counters.", "route", "state")
+	m.queueDepth = gauge("dead_letter_queue_messages", "Messages in the dead-letter queue by the provider's own counters; absent where it has none, and until they were read.", "route", "state")
 	m.stuck = gauge("intake_stuck", "1 while a dead-letter queue shows messages and gives none.", "route")
 	m.outcomes = counter("redrive_outcomes_total", "Redrives by how they ended, as this process settled them; recurrences are seen by intake.", "outcome")
 	m.completions = counter("completion_messages_total", "Completion messages by what became of them: waiting and unknown ones stay in their place.", "route", "result")
@@ -138,7 +138,7 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// initialise makes every label value present.
+// initialise makes every label value present, but for what is not known yet.
 func (m *Metrics) initialise() {
 	for _, route := range m.routes {
 		for _, k := range letterKinds {
@@ -148,9 +148,6 @@ func (m *Metrics) initialise() {
 			m.created.WithLabelValues(route, string(c))
 		}
 		m.lag.WithLabelValues(route)
-		for _, s := range []string{"visible", "in_flight", "delayed"} {
-			m.queueDepth.WithLabelValues(route, s)
-		}
 		m.stuck.WithLabelValues(route)
 	}
 	for _, o := range outcomeKinds {
@@ -187,6 +184,10 @@ func (m *Metrics) Observe(e enrich.Event) {
 		m.stuck.WithLabelValues(e.Route).Set(0)
 		return
 	case enrich.EventDepth:
+		if e.Depth.Unknown { // a 0 would tell an alarm that the place is empty
+			m.queueDepth.DeletePartialMatch(prometheus.Labels{"route": e.Route})
+			return
+		}
 		m.queueDepth.WithLabelValues(e.Route, "visible").Set(float64(e.Depth.Visible))
 		m.queueDepth.WithLabelValues(e.Route, "in_flight").Set(float64(e.Depth.InFlight))
 		m.queueDepth.WithLabelValues(e.Route, "delayed").Set(float64(e.Depth.Delayed))

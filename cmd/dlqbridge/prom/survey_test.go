@@ -9,6 +9,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/prom"
+	"github.com/dlqbridge/dlqbridge/enrich"
 )
 
 // What is muted counts as open and as muted, and as overdue for nobody.
@@ -32,5 +33,25 @@ func TestMutedRecordsAreNotOverdue(t *testing.T) {
 		if !strings.Contains(w.Body.String(), want+"\n") {
 			t.Errorf("%s is not in\n%s", want, w.Body)
 		}
+	}
+}
+
+// A place without counters has no depth: a 0 would tell an alarm that it is empty.
+func TestUnknownDepthHasNoSeries(t *testing.T) {
+	m := prom.New(prom.Options{Routes: []string{"orders", "invoices"}, Version: "test"})
+	body := func() string {
+		w := httptest.NewRecorder()
+		m.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+		return w.Body.String()
+	}
+	const name = "dlqbridge_dead_letter_queue_messages{"
+	if strings.Contains(body(), name) {
+		t.Error("a depth before any was read")
+	}
+	m.Observe(enrich.Event{Kind: enrich.EventDepth, Route: "orders"})
+	m.Observe(enrich.Event{Kind: enrich.EventDepth, Route: "invoices", Depth: dlqbridge.Depth{Unknown: true}})
+	text := body()
+	if !strings.Contains(text, name+`route="orders",state="visible"} 0`) || strings.Contains(text, name+`route="invoices"`) {
+		t.Error(text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
 	"github.com/dlqbridge/dlqbridge/enrich"
 )
 
@@ -43,7 +44,7 @@ func (r Regrouping) Moves() bool { return r.From != r.To }
 func (m Mover) Regroup(ctx context.Context, id string, actor dlqbridge.Actor, holds []dlqbridge.Hold, dry bool) (Regrouping, error) {
 	out := Regrouping{ID: id}
 	c, err := m.Store.Case(ctx, id)
-	if errors.Is(err, dlqbridge.ErrNotFound) {
+	if wire.Absent(err) {
 		out.Left, out.Why = LeftNotFound, "it expired meanwhile"
 		return out, nil
 	}

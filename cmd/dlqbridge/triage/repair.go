@@ -8,6 +8,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/jsonpatch"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
 	"github.com/dlqbridge/dlqbridge/enrich"
 )
 
@@ -80,7 +81,7 @@ func (m Mover) repair(ctx context.Context, c dlqbridge.Case, r Request, p plan) 
 	}
 	payload, err := m.Store.Payload(ctx, k.ID, base.name)
 	switch {
-	case errors.Is(err, dlqbridge.ErrNotFound):
+	case wire.Absent(err):
 		return no("payload_expired", "the payload of %s is gone", base.what)
 	case err != nil:
 		return p, fmt.Errorf("read the payload of %s: %w", k.ID, err)

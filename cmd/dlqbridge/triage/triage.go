@@ -121,7 +121,7 @@ type plan struct {
 func (m Mover) think(ctx context.Context, id string, r Request, now time.Time) (dlqbridge.Case, plan, error) {
 	c, err := m.Store.Case(ctx, id)
 	if err != nil {
-		if errors.Is(err, dlqbridge.ErrNotFound) {
+		if wire.Absent(err) {
 			return c, plan{}, &MissingError{ID: id}
 		}
 		return c, plan{}, err

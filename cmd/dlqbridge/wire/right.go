@@ -4,7 +4,10 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/dlqbridge/dlqbridge"
 )
 
 // Right is the IAM action that a refused call needed, such as
@@ -21,4 +24,16 @@ func Right(err error) string {
 		action = strings.TrimSuffix(action, "Batch")
 	}
 	return strings.ToLower(call.Service()) + ":" + action
+}
+
+// MissingTable says that a call of DynamoDB found no table of the name.
+func MissingTable(err error) bool {
+	_, missing := errors.AsType[*types.ResourceNotFoundException](err)
+	return missing
+}
+
+// Absent says that the named record, job or payload is not there, in a table
+// that is: where the table is missing, nothing is known of what it would hold.
+func Absent(err error) bool {
+	return errors.Is(err, dlqbridge.ErrNotFound) && !MissingTable(err)
 }
