@@ -9,11 +9,11 @@ import (
 const redacted = "[redacted]"
 
 // secretWords are names of secrets, as the end of an expression's name.
-const secretWords = `passw(?:or)?d|passwd|pwd|passphrase|secret|client[_-]?secret|(?:api|access|private|secret|account)[_-]?key|(?:access|refresh|auth|id|session|security)?[_-]?token|credentials?|signature|\bsig|sessionid|session[_-]id`
+const secretWords = `passw(?:or)?d|passwd|pwd|passphrase|secret|client[_-]?secret|(?:api|access|private|secret|account)[_-]?key|(?:access|refresh|auth|id|session|security)?[_-]?token|credentials?|signature|\bsig|sessionid|session[_-]id` //nolint:gosec // a pattern of secrets, none itself
 
 // secretPart is one character of a secret without quotes. A bracket is none at
 // its beginning, where nothing that could be one follows: JSON goes on there.
-const secretPart = `[^\s&,;"'}\]){\[\\]|\\[^"'\s]`
+const secretPart = `[^\s&,;"'}\]){\[\\]|\\[^"'\s]` //nolint:gosec // a pattern of secrets, none itself
 
 // scrubber is one kind of secret. Its hints are texts of which one must be
 // there, in lower case, before the expression is worth running: most error
