@@ -99,6 +99,7 @@ func (a *agents) intakeRound(stage string, call func(wireCall) bool, after, agai
 // with first letters and with those of tasks that were sent back and failed
 // again. What it prints stands in redrive/KILLS.md.
 func TestKillMatrixOfIntake(t *testing.T) {
+	whole := wanted("KillMatrixOfIntake")
 	kinds := []string{"first letters", "letters of what was sent back"}
 	got := make([][][]intakeDamage, len(kinds)) // by kind, stage before and after, and place
 	t.Run("kills", func(t *testing.T) {
@@ -108,6 +109,9 @@ func TestKillMatrixOfIntake(t *testing.T) {
 				got[i][n] = make([]intakeDamage, len(places))
 			}
 			for k, p := range places {
+				if !whole && k%2 == 1 { // a standard queue and a plain topic: the others differ in how letters die
+					continue
+				}
 				t.Run(kind+" on "+p.name, func(t *testing.T) {
 					t.Parallel()
 					for n := range got[i] {
@@ -150,7 +154,7 @@ func TestKillMatrixOfIntake(t *testing.T) {
 		}
 	}
 	t.Log("\n" + text.String())
-	if allOfIt() && !t.Failed() {
+	if whole && allOfIt() && !t.Failed() {
 		standsIn(t, matrixFile, "TestKillMatrixOfIntake", text.String())
 	}
 }

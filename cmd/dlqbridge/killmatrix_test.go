@@ -321,7 +321,7 @@ func (a *agents) round(w act, d deadly, after bool) damage {
 // without being asked for by name (-run KillMatrix, or make soak) it looks only at
 // the stages between which a message goes out.
 func TestKillMatrix(t *testing.T) {
-	whole := os.Getenv("DLQBRIDGE_SOAK") != "" || strings.Contains(flag.Lookup("test.run").Value.String(), "KillMatrix")
+	whole := wanted("KillMatrix")
 	got := make([][][]damage, len(acts)) // by act, place, and stage before and after
 	t.Run("kills", func(t *testing.T) {
 		for i, w := range acts {
