@@ -20,7 +20,7 @@ func (s *session) complete(cmd *cobra.Command) {
 	}
 	// Flags that all commands have stand in the root's persistent ones only.
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if _, has := cmd.GetFlagCompletionFunc(f.Name); has || takesFile[f.Name] || f.Value.Type() == "bool" {
+		if _, has := cmd.GetFlagCompletionFunc(f.Name); has || takesFile[f.Name] || f.Value.Type() == "bool" || !s.p.completes() {
 			return
 		}
 		// It fails only for a flag that is not there, and this one is.
@@ -29,6 +29,13 @@ func (s *session) complete(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil && !cmd.HasSubCommands() {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
+}
+
+// completes: a shell asks for words. Only then are flags given theirs, since cobra
+// keeps what a flag is given for as long as the process lives, with all that
+// hangs on it.
+func (p *Program) completes() bool {
+	return slices.Contains(p.Args, cobra.ShellCompRequestCmd) || slices.Contains(p.Args, cobra.ShellCompNoDescRequestCmd)
 }
 
 // takesFile are the flags whose value is a file.
