@@ -52,22 +52,18 @@ func (p Payload) Attribute(name string) (Attribute, bool) {
 }
 
 // Without returns the payload without the attribute of that name; the receiver
-// is not changed.
+// is not changed. Where there is none, that is the receiver itself.
 func (p Payload) Without(name string) Payload {
-	kept := make([]Attribute, 0, len(p.Attributes))
-	for _, a := range p.Attributes {
-		if a.Name != name {
-			kept = append(kept, a)
-		}
+	if _, has := p.Attribute(name); has {
+		p.Attributes = slices.DeleteFunc(slices.Clone(p.Attributes), func(a Attribute) bool { return a.Name == name })
 	}
-	p.Attributes = kept
 	return p
 }
 
 // With returns the payload with one more attribute, replacing one of the same name.
 func (p Payload) With(a Attribute) Payload {
 	p = p.Without(a.Name)
-	p.Attributes = append(p.Attributes, a)
+	p.Attributes = append(slices.Clip(p.Attributes), a) // Clip: the receiver's may be the same
 	p.Normalize()
 	return p
 }
@@ -90,13 +86,7 @@ func (p Payload) Size() int {
 // group key, without our own mark, so that a letter that comes back after a
 // redrive hashes like the one that was sent.
 func (p Payload) Hash() string {
-	if _, marked := p.Attribute(MarkName); marked {
-		p = p.Without(MarkName)
-	}
-	if _, marked := p.Attribute(MarkToName); marked {
-		p = p.Without(MarkToName)
-	}
-	sum := sha256.Sum256(p.Encode())
+	sum := sha256.Sum256(p.Without(MarkName).Without(MarkToName).Encode())
 	return hex.EncodeToString(sum[:])
 }
 

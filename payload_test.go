@@ -45,6 +45,28 @@ func TestPayloadHashIgnoresOnlyOurMark(t *testing.T) {
 	}
 }
 
+// Payloads may share their attributes, so With and Without never write into them.
+func TestPayloadsThatShareAttributes(t *testing.T) {
+	all := make([]Attribute, 2, 4) // room in which an append would write
+	all[0], all[1] = Attribute{Name: "b"}, Attribute{Name: "c"}
+	p := Payload{Attributes: all}
+	first, second, without := p.With(Attribute{Name: "a"}), p.With(Attribute{Name: "z"}), p.Without("b")
+	for what, got := range map[string]struct {
+		p    Payload
+		want string
+	}{
+		"the receiver": {p, "bc"}, "with a": {first, "abc"}, "with z": {second, "bcz"}, "without b": {without, "c"}, "without none": {p.Without("x"), "bc"},
+	} {
+		names := ""
+		for _, a := range got.p.Attributes {
+			names += a.Name
+		}
+		if names != got.want {
+			t.Errorf("%s has %q, want %q", what, names, got.want)
+		}
+	}
+}
+
 func TestRecordIDKeepsFieldsApart(t *testing.T) {
 	base := RecordID(IdentityTask, "src", "ten", "task", 0)
 	if len(base) != 28 || !strings.HasPrefix(base, "r_") {
