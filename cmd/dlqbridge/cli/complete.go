@@ -20,7 +20,7 @@ func (s *session) complete(cmd *cobra.Command) {
 	}
 	// Flags that all commands have stand in the root's persistent ones only.
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if _, has := cmd.GetFlagCompletionFunc(f.Name); has || takesFile[f.Name] || f.Value.Type() == "bool" || !s.p.completes() {
+		if _, has := cmd.GetFlagCompletionFunc(f.Name); has || takesFile[f.Name] || f.Value.Type() == "bool" {
 			return
 		}
 		// It fails only for a flag that is not there, and this one is.

@@ -234,7 +234,9 @@ records were excluded, refused or failed.`,
 		scripts.Short = "Print a script that completes commands and flags in your shell"
 		scripts.RunE, scripts.Args = group, cobra.ArbitraryArgs // a shell that nobody knows is an error
 	}
-	s.complete(root)
+	if s.p.completes() {
+		s.complete(root)
+	}
 	tidy(root)
 	return root
 }
