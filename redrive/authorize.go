@@ -27,9 +27,7 @@ type Asking struct {
 // second person is the last reason that it finds: a caller who gets that answer
 // may note the approval.
 func MayAuthorize(c dlqbridge.Control, j Judgement, a Asking) *dlqbridge.Exclusion {
-	no := func(r dlqbridge.ExcludeReason, format string, args ...any) *dlqbridge.Exclusion {
-		return &dlqbridge.Exclusion{ID: c.ID, Reason: r, Detail: fmt.Sprintf(format, args...)}
-	}
+	no := leavesOut(c)
 	if c.Claim != nil || c.Status == dlqbridge.StatusRedriving {
 		return no(dlqbridge.ExcludeClaimed, "%s", holder(c))
 	}
@@ -57,12 +55,18 @@ func MayAuthorize(c dlqbridge.Control, j Judgement, a Asking) *dlqbridge.Exclusi
 	return nil
 }
 
+// leavesOut is how a record is left out of what is sent: for a reason, with a
+// sentence for the person.
+func leavesOut(c dlqbridge.Control) func(r dlqbridge.ExcludeReason, format string, args ...any) *dlqbridge.Exclusion {
+	return func(r dlqbridge.ExcludeReason, format string, args ...any) *dlqbridge.Exclusion {
+		return &dlqbridge.Exclusion{ID: c.ID, Reason: r, Detail: fmt.Sprintf(format, args...)}
+	}
+}
+
 // unsendable says why what is known about a record forbids to send it, whoever
 // has authorised it. It is asked before an authorisation and again at the gate.
 func unsendable(c dlqbridge.Control, j Judgement, now time.Time) *dlqbridge.Exclusion {
-	no := func(r dlqbridge.ExcludeReason, format string, args ...any) *dlqbridge.Exclusion {
-		return &dlqbridge.Exclusion{ID: c.ID, Reason: r, Detail: fmt.Sprintf(format, args...)}
-	}
+	no := leavesOut(c)
 	d, folded := j.Decision, j.Context.Folded
 	switch {
 	case c.Status.Closed():
@@ -106,9 +110,7 @@ func unsendable(c dlqbridge.Control, j Judgement, now time.Time) *dlqbridge.Excl
 // onceOnly says why a compensation is not authorised together with others: one
 // that went out before may have been carried out although nobody said so.
 func onceOnly(c dlqbridge.Control, j Judgement, a Asking) *dlqbridge.Exclusion {
-	no := func(r dlqbridge.ExcludeReason, format string, args ...any) *dlqbridge.Exclusion {
-		return &dlqbridge.Exclusion{ID: c.ID, Reason: r, Detail: fmt.Sprintf(format, args...)}
-	}
+	no := leavesOut(c)
 	switch {
 	case a.Single:
 		return nil
@@ -124,9 +126,7 @@ func onceOnly(c dlqbridge.Control, j Judgement, a Asking) *dlqbridge.Exclusion {
 
 // policyMay says why policy may not authorise a record alone.
 func policyMay(c dlqbridge.Control, j Judgement, now time.Time) *dlqbridge.Exclusion {
-	no := func(r dlqbridge.ExcludeReason, format string, args ...any) *dlqbridge.Exclusion {
-		return &dlqbridge.Exclusion{ID: c.ID, Reason: r, Detail: fmt.Sprintf(format, args...)}
-	}
+	no := leavesOut(c)
 	p := j.Policy
 	switch {
 	case !p.AutoAuthorize || !p.Retryable:
