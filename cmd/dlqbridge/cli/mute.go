@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -200,14 +199,6 @@ func (s *session) muteList() *cobra.Command {
 func (s *session) muteRemove() *cobra.Command {
 	return s.removal(kind{"mute", "m_…", "dlqbridge mute list"}, "End mutes before their time", `  dlqbridge mute remove m_… --reason "it is back in 1.4.3"`,
 		func(b *wire.Bridge) func(context.Context, string) error { return b.Store.RemoveMute })
-}
-
-// quiet reads the mutes that a list goes by.
-func quiet(ctx context.Context, store dlqbridge.Mutes, f *dlqbridge.Filter) (err error) {
-	if f.Mutes, err = store.ListMutes(ctx); err != nil {
-		return fmt.Errorf("what is muted: %w", err)
-	}
-	return nil
 }
 
 // mutedUntil is when a record is not quiet any more; null if it is not now.

@@ -138,18 +138,8 @@ ended that were made under it. With --all those count that are closed by now.`,
 		Example: "  dlqbridge records groups\n  dlqbridge records groups --route orders -o json\n  dlqbridge records groups --signature sg_… --all --fixes",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter, err := f.filter(s.p.Now())
+			b, filter, err := s.listing(cmd.Context(), f)
 			if err != nil {
-				return err
-			}
-			b, err := s.open(cmd.Context(), nil)
-			if err != nil {
-				return err
-			}
-			if err := s.listRoutes(cmd.Context(), b.Store, filter); err != nil {
-				return err
-			}
-			if err := quiet(cmd.Context(), b.Store, &filter); err != nil {
 				return err
 			}
 			var histories dlqbridge.CountedReader

@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
 	"github.com/dlqbridge/dlqbridge/enrich"
 )
 
@@ -125,18 +127,8 @@ it is {"records":[…],"next":"…"}; pass next to --after to go on.`,
 			if f.limit < 0 {
 				return usagef("0 lists all", "--limit cannot be negative")
 			}
-			filter, err := f.filter(s.p.Now())
+			b, filter, err := s.listing(cmd.Context(), f)
 			if err != nil {
-				return err
-			}
-			b, err := s.open(cmd.Context(), nil)
-			if err != nil {
-				return err
-			}
-			if err := s.listRoutes(cmd.Context(), b.Store, filter); err != nil {
-				return err
-			}
-			if err := quiet(cmd.Context(), b.Store, &filter); err != nil {
 				return err
 			}
 			if err := position(cmd.Context(), b.Store, filter); err != nil {
@@ -152,6 +144,25 @@ it is {"records":[…],"next":"…"}; pass next to --after to go on.`,
 	cmd.Flags().IntVar(&f.limit, "limit", 50, "at most this many; 0 lists all")
 	cmd.Flags().StringVar(&f.after, "after", "", "go on behind this position (next of an earlier list)")
 	return cmd
+}
+
+// listing opens the store for a list by these flags, with the mutes that it goes by.
+func (s *session) listing(ctx context.Context, f listFlags) (*wire.Bridge, dlqbridge.Filter, error) {
+	filter, err := f.filter(s.p.Now())
+	if err != nil {
+		return nil, filter, err
+	}
+	b, err := s.open(ctx, nil)
+	if err != nil {
+		return nil, filter, err
+	}
+	if err := s.listRoutes(ctx, b.Store, filter); err != nil {
+		return nil, filter, err
+	}
+	if filter.Mutes, err = b.Store.ListMutes(ctx); err != nil {
+		return nil, filter, fmt.Errorf("what is muted: %w", err)
+	}
+	return b, filter, nil
 }
 
 // position refuses an --after that is no position of such a list: a person wrote
