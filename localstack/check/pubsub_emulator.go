@@ -1,7 +1,6 @@
 package check
 
 import (
-	"bytes"
 	"context"
 	"net"
 	"os"
@@ -52,53 +51,21 @@ func StartPubSubEmulator(t *testing.T) string {
 	if jar == "" {
 		t.Skip("needs the official Pub/Sub emulator: install the component pubsub-emulator of Google's SDK, or name its jar in PUBSUB_EMULATOR_JAR")
 	}
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := probe.Addr().String()
-	probe.Close()
+	address := freeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
-	var output bytes.Buffer
-	command := exec.Command(java, "-XX:+UseSerialGC", "-Xmx512m", "-jar", jar, "--host=127.0.0.1", "--port="+port)
-	command.Stdout, command.Stderr = &output, &output
-	if err := command.Start(); err != nil {
-		t.Skipf("needs java: %v", err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		// It ends when the test kills it, so its error says nothing.
-		_ = command.Wait()
-		close(ended)
-	}()
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		<-ended
-	})
 	client, err := pubsub.NewTopicAdminClient(t.Context(), PubSubEmulatorOptions(address)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	patience := time.NewTimer(time.Minute)
-	defer patience.Stop()
-	again := time.NewTicker(200 * time.Millisecond)
-	defer again.Stop()
-	for {
+	command := exec.Command(java, "-XX:+UseSerialGC", "-Xmx512m", "-jar", jar, "--host=127.0.0.1", "--port="+port)
+	startJudge(t, "java", command, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
 		_, err := client.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: "projects/p/topics/none"})
-		cancel()
-		if err != nil && strings.Contains(err.Error(), "NotFound") {
-			return address
-		}
-		select {
-		case <-again.C:
-		case <-ended:
-			t.Skipf("needs java: the emulator stopped: %s", output.String())
-		case <-patience.C:
-			t.Skip("needs java: the emulator does not answer within a minute")
-		}
-	}
+		return err != nil && strings.Contains(err.Error(), "NotFound")
+	})
+	return address
 }
 
 // PubSubEmulatorOptions connect a client to an emulator.
