@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,14 +88,26 @@ func (w *world) letters(queue string, n int) {
 
 type intakeCounts struct{ Letters, Records, Arrivals, Unstored int }
 
-// intakePeak runs an intake and returns the most memory its process had, in
-// bytes. The kernel's own sum at the end (rusage) is of no use here: it begins
-// with the memory of the test that started the process.
+// intakePeak runs an intake and returns the most memory its process had.
 func (w *world) intakePeak() (peak int64, counts intakeCounts) {
 	w.t.Helper()
-	cmd := w.command("intake", "--until-empty", "-o", "json")
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	peak, _ = w.measured(&out, "intake", "--until-empty", "-o", "json")
+	if err := json.Unmarshal(out.Bytes(), &counts); err != nil {
+		w.t.Fatal(err)
+	}
+	return peak, counts
+}
+
+// measured runs the program with its answer in out and returns the most memory
+// that its process had, in bytes. The kernel's own sum at the end (rusage) is of
+// no use here: it begins with the memory of the test that started the process.
+func (w *world) measured(out io.Writer, args ...string) (peak int64, took time.Duration) {
+	w.t.Helper()
+	cmd := w.command(args...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = out, &said
+	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -105,15 +119,12 @@ func (w *world) intakePeak() (peak int64, counts intakeCounts) {
 		select {
 		case err := <-ended:
 			if err != nil {
-				w.t.Fatalf("%v\n%s", err, out.String())
-			}
-			if err := json.Unmarshal(out.Bytes(), &counts); err != nil {
-				w.t.Fatal(err)
+				w.t.Fatalf("dlqbridge %s: %v\n%s", strings.Join(args, " "), err, said.String())
 			}
 			if peak == 0 {
 				w.t.Skip("this system has no /proc that tells how much memory a process had")
 			}
-			return peak, counts
+			return peak, time.Since(began)
 		case <-look.C:
 			peak = max(peak, highWater(cmd.Process.Pid))
 		}

@@ -55,7 +55,7 @@ func TestSoakRedriveStaysFlat(t *testing.T) {
 				continue // which says nothing more
 			}
 			into := filepath.Join(w.dir, strings.ReplaceAll(step.name, " ", "-")+".json")
-			peak, took := w.measured(into, step.args...)
+			peak, took := w.measuredInto(into, step.args...)
 			t.Logf("%d records: %-16s %6.1fs, %6.0f/s, peak memory %d MiB", n, step.name, took.Seconds(), float64(n)/took.Seconds(), peak>>20)
 			peaks[step.name] = append(peaks[step.name], peak)
 			if bound := int64(300 << 20); peak > bound {
@@ -182,40 +182,15 @@ func (w *world) pattern(db *dynamodb.Client, i int) map[string][]map[string]type
 	return out
 }
 
-// measured runs the program with its answer in a file and returns the most
-// memory that its process had.
-func (w *world) measured(into string, args ...string) (peak int64, took time.Duration) {
+// measuredInto is measured with the answer in a file.
+func (w *world) measuredInto(file string, args ...string) (peak int64, took time.Duration) {
 	w.t.Helper()
-	out, err := os.Create(into)
+	out, err := os.Create(file)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	defer out.Close()
-	cmd := w.command(args...)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = out, &said
-	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for {
-		select {
-		case err := <-ended:
-			if err != nil {
-				w.t.Fatalf("dlqbridge %s: %v\n%s", strings.Join(args, " "), err, said.String())
-			}
-			if peak == 0 {
-				w.t.Skip("this system has no /proc that tells how much memory a process had")
-			}
-			return peak, time.Since(began)
-		case <-look.C:
-			peak = max(peak, highWater(cmd.Process.Pid))
-		}
-	}
+	return w.measured(out, args...)
 }
 
 // lines counts a text in a file of any length.
