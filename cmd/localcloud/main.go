@@ -74,25 +74,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return publish(ctx, args[1:], stdout, stderr)
 	}
 	flags := flag.NewFlagSet("localcloud", flag.ContinueOnError)
-	flags.SetOutput(stderr)
 	aws := flags.String("aws", "127.0.0.1:4566", "`address` to serve AWS and the control interface on; port 0 picks a free one")
 	pubsub := flags.String("pubsub", "127.0.0.1:8085", "`address` to serve Pub/Sub on; empty serves none")
 	seed := flags.String("seed", "", "YAML `file` of queues, tables, topics and subscriptions to start with")
-	flags.Usage = func() {
-		fmt.Fprint(flags.Output(), help)
-		flags.PrintDefaults()
-	}
-	if asksForHelp(args) {
-		flags.SetOutput(stdout)
-	}
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "localcloud: unexpected argument %q: see --help\n", flags.Arg(0))
-		return 2
+	if code, done := parse(flags, help, args, stdout, stderr); done {
+		return code
 	}
 
 	cloud := localstack.New(localstack.Options{})
@@ -110,8 +96,27 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func asksForHelp(args []string) bool {
-	return slices.ContainsFunc(args, func(arg string) bool { return arg == "-h" || arg == "--help" || arg == "-help" })
+// parse reads a command's flags; done says that there is nothing more to do, and
+// with which exit code. Help that was asked for is an answer, not a complaint.
+func parse(flags *flag.FlagSet, help string, args []string, stdout, stderr io.Writer) (code int, done bool) {
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), help)
+		flags.PrintDefaults()
+	}
+	if slices.ContainsFunc(args, func(arg string) bool { return arg == "-h" || arg == "--help" || arg == "-help" }) {
+		flags.SetOutput(stdout)
+	}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0, true
+	case err != nil:
+		return 2, true
+	case flags.NArg() > 0:
+		fmt.Fprintf(stderr, "%s: unexpected argument %q: see --help\n", flags.Name(), flags.Arg(0))
+		return 2, true
+	}
+	return 0, false
 }
 
 func plant(cloud *localstack.Cloud, path string) error {

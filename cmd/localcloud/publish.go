@@ -53,26 +53,14 @@ func (a attributes) Set(given string) error {
 // publish publishes one message. Exit codes are those of run.
 func publish(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("localcloud publish", flag.ContinueOnError)
-	flags.SetOutput(stderr)
 	topic := flags.String("topic", "", "`topic` of the local project (required)")
 	data := flags.String("data", "", "the `body`")
 	given := attributes{}
 	flags.Var(given, "attribute", "`NAME=VALUE` of an attribute; may be repeated")
-	flags.Usage = func() {
-		fmt.Fprint(flags.Output(), publishHelp)
-		flags.PrintDefaults()
+	if code, done := parse(flags, publishHelp, args, stdout, stderr); done {
+		return code
 	}
-	if asksForHelp(args) {
-		flags.SetOutput(stdout)
-	}
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "localcloud publish: unexpected argument %q: see --help\n", flags.Arg(0))
-		return 2
+	switch {
 	case *topic == "":
 		fmt.Fprintln(stderr, "localcloud publish: --topic is missing: see --help")
 		return 2
