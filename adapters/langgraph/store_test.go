@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +18,7 @@ import (
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/langgraph"
 	"github.com/dlqbridge/dlqbridge/localstack"
+	"github.com/dlqbridge/dlqbridge/localstack/tabletest"
 )
 
 const (
@@ -36,7 +36,7 @@ var (
 	worked = now.Add(-30 * time.Minute)
 )
 
-type item = map[string]types.AttributeValue
+type item = tabletest.Item
 
 // fixtures are items of testdata as the saver writes them.
 func fixtures(t testing.TB, names ...string) []item {
@@ -83,27 +83,8 @@ type world struct {
 
 func newWorld(t testing.TB, items ...item) world {
 	t.Helper()
-	cloud := localstack.New(localstack.Options{})
-	t.Cleanup(cloud.Close)
-	w := world{cloud, dynamodb.NewFromConfig(cloud.AWSConfig(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })}
-	if _, err := w.client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName: aws.String(tableName), BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{
-			{AttributeName: aws.String("PK"), AttributeType: types.ScalarAttributeTypeS},
-			{AttributeName: aws.String("SK"), AttributeType: types.ScalarAttributeTypeS},
-		},
-		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String("PK"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("SK"), KeyType: types.KeyTypeRange},
-		},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	for _, it := range items {
-		if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(tableName), Item: it}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return w
+	cloud, client := tabletest.New(t, tableName, "PK", "SK", items...)
+	return world{cloud, client}
 }
 
 func (w world) ask(t testing.TB, change func(*langgraph.Options), q dlqbridge.Question) dlqbridge.Testimony {

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +18,7 @@ import (
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/openaiagents"
 	"github.com/dlqbridge/dlqbridge/localstack"
+	"github.com/dlqbridge/dlqbridge/localstack/tabletest"
 )
 
 const tableName = "agent-states"
@@ -28,7 +28,7 @@ var (
 	saved = now.Add(-time.Hour)
 )
 
-type item = map[string]types.AttributeValue
+type item = tabletest.Item
 
 func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
@@ -61,22 +61,8 @@ type world struct {
 
 func newWorld(t testing.TB, rows ...item) world {
 	t.Helper()
-	cloud := localstack.New(localstack.Options{})
-	t.Cleanup(cloud.Close)
-	w := world{cloud, dynamodb.NewFromConfig(cloud.AWSConfig(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })}
-	if _, err := w.client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName: aws.String(tableName), BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range rows {
-		if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(tableName), Item: r}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return w
+	cloud, client := tabletest.New(t, tableName, "pk", "", rows...)
+	return world{cloud, client}
 }
 
 var question = dlqbridge.Question{TaskID: "t-7", RunID: "r-1", Now: now, LastActivity: saved.Add(time.Minute)}

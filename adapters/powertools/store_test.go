@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +16,7 @@ import (
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/powertools"
 	"github.com/dlqbridge/dlqbridge/localstack"
+	"github.com/dlqbridge/dlqbridge/localstack/tabletest"
 )
 
 const tableName = "idempotency"
@@ -28,7 +28,7 @@ var (
 	runEnds = time.UnixMilli(1796126460000).UTC()
 )
 
-type item = map[string]types.AttributeValue
+type item = tabletest.Item
 
 func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
@@ -86,27 +86,8 @@ type world struct {
 
 func newWorld(t *testing.T, sortKey string, items ...item) world {
 	t.Helper()
-	cloud := localstack.New(localstack.Options{})
-	t.Cleanup(cloud.Close)
-	w := world{cloud, dynamodb.NewFromConfig(cloud.AWSConfig(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })}
-	in := &dynamodb.CreateTableInput{
-		TableName: aws.String(tableName), BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-	}
-	if sortKey != "" {
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String(sortKey), AttributeType: types.ScalarAttributeTypeS})
-		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(sortKey), KeyType: types.KeyTypeRange})
-	}
-	if _, err := w.client.CreateTable(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
-	for _, it := range items {
-		if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(tableName), Item: it}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return w
+	cloud, client := tabletest.New(t, tableName, "id", sortKey, items...)
+	return world{cloud, client}
 }
 
 func (w world) options(change ...func(*powertools.Options)) powertools.Options {

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -18,6 +17,7 @@ import (
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/tablestore"
 	"github.com/dlqbridge/dlqbridge/localstack"
+	"github.com/dlqbridge/dlqbridge/localstack/tabletest"
 )
 
 const (
@@ -30,7 +30,7 @@ var (
 	changed = now.Add(-time.Minute)
 )
 
-type item = map[string]types.AttributeValue
+type item = tabletest.Item
 
 func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
@@ -74,27 +74,8 @@ type world struct {
 
 func newWorld(t *testing.T, rows ...item) world {
 	t.Helper()
-	cloud := localstack.New(localstack.Options{})
-	t.Cleanup(cloud.Close)
-	w := world{cloud, dynamodb.NewFromConfig(cloud.AWSConfig(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })}
-	if _, err := w.client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName: aws.String(tableName), BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{
-			{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS},
-			{AttributeName: aws.String("sk"), AttributeType: types.ScalarAttributeTypeS},
-		},
-		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("sk"), KeyType: types.KeyTypeRange},
-		},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range rows {
-		if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(tableName), Item: r}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return w
+	cloud, client := tabletest.New(t, tableName, "pk", "sk", rows...)
+	return world{cloud, client}
 }
 
 // options declare the table of testdata: rows name their step by the range key.
