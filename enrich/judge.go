@@ -136,7 +136,7 @@ func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgeme
 		TrustWorker: e.route.TrustWorker && byWorker(letter), OnlyRun: onlyRun(f, k),
 	}
 	folded := dlqbridge.Fold(fold)
-	if !running {
+	if !running && folded.Uncovered == dlqbridge.EffectUnknown { // as any disagreement makes it
 		k.disagree = dlqbridge.Disagreements(fold)
 	}
 	unsent := folded
