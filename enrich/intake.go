@@ -118,10 +118,9 @@ func (in *Intake) Run(ctx context.Context) error {
 
 // UntilEmpty takes letters in until every place is empty: three empty polls of
 // one second in a row, and the provider's counters at zero; without counters,
-// eleven seconds of silence besides. It also ends when
-// only letters are left that cannot be stored (Counts.Unstored). When ctx ends
-// it stops like Run, with the error of ctx. Counts are of this call, also with
-// an error.
+// eleven seconds of silence besides. It also ends when only letters are left that
+// cannot be stored (Counts.Unstored). When ctx ends it stops like Run, with the
+// error of ctx. Counts are of this call, also with an error.
 func (in *Intake) UntilEmpty(ctx context.Context) (Counts, error) {
 	return in.run(ctx, true)
 }

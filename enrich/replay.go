@@ -27,12 +27,11 @@ func verdictOf(x dlqbridge.Context) Verdict {
 }
 
 // Replay decides once more what a record's last decision about its failure was
-// about, by this
-// enricher's rules and declarations, at the time of that decision and from what
-// was known then. No store is asked, so what differs comes from the rules. What
-// the letter carries is taken as it was read then; Payload is for rules over
-// attributes. It says false where the record does not say any more what it was
-// decided on.
+// about, by this enricher's rules and declarations, at the time of that decision
+// and from what was known then. No store is asked, so what differs comes from the
+// rules. What the letter carries is taken as it was read then; Payload is for
+// rules over attributes. It says false where the record does not say any more
+// what it was decided on.
 func (e *Enricher) Replay(c dlqbridge.Case, payload *dlqbridge.Payload) (was, is Verdict, ok bool) {
 	x := replayable(c)
 	if x == nil {

@@ -84,10 +84,8 @@ func actionOf(c dlqbridge.Control) dlqbridge.Action {
 
 // coming is the action by which a judged record would be sent now.
 func coming(c dlqbridge.Control, j Judgement) dlqbridge.Action {
-	if c.Authorized != nil {
-		return c.Authorized.Action
-	}
-	return j.Decision.Action
+	c.Action = j.Decision.Action
+	return actionOf(c)
 }
 
 // subject is what exactly an authorisation of this action is given on, beyond

@@ -23,8 +23,8 @@ func (s *session) intake() *cobra.Command {
 		Short: "Turn the letters of dead-letter queues and subscriptions into records",
 		Long: `Takes letters in until every dead-letter place is empty: three empty polls of one
 second in a row, and a queue's own counters at zero. Pub/Sub has no counters: there
-it takes eleven seconds of silence. A letter is deleted
-only when its payload and its record are durable; it can be stopped at any moment.
+it takes eleven seconds of silence. A letter is deleted only when its payload and
+its record are durable; it can be stopped at any moment.
 
 It ends with exit code 3 when only letters are left that cannot be stored; they
 stay where they are. For intake all the time use ` + "`dlqbridge serve`" + `.`,
