@@ -57,12 +57,12 @@ func TestPayloadsThatShareAttributes(t *testing.T) {
 	}{
 		"the receiver": {p, "bc"}, "with a": {first, "abc"}, "with z": {second, "bcz"}, "without b": {without, "c"}, "without none": {p.Without("x"), "bc"},
 	} {
-		names := ""
+		var names strings.Builder
 		for _, a := range got.p.Attributes {
-			names += a.Name
+			names.WriteString(a.Name)
 		}
-		if names != got.want {
-			t.Errorf("%s has %q, want %q", what, names, got.want)
+		if names.String() != got.want {
+			t.Errorf("%s has %q, want %q", what, names.String(), got.want)
 		}
 	}
 }
