@@ -66,8 +66,8 @@ type Controls interface {
 
 // Created is the answer to one Create.
 type Created struct {
-	// Existing is the control item that is there, with ErrExists.
-	Existing Control
+	// Existing is the control item that is there, with ErrExists; else nil.
+	Existing *Control
 	Err      error
 }
 

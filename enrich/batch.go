@@ -145,7 +145,7 @@ func (r *reading) pass(ctx context.Context, open []*parcel) {
 	}
 	r.resolve(ctx, open)
 	for _, p := range open {
-		if p.err == nil && !p.bare && isCompensation(p.arrival) {
+		if p.err == nil && !p.bare && isCompensation(&p.arrival) {
 			p.err = r.died(ctx, p)
 		}
 	}
@@ -197,12 +197,12 @@ func (r *reading) store(ctx context.Context, round []*parcel) {
 		subjects[i] = Subject{Arrival: &p.arrival, Payload: &p.letter.Payload, Deliveries: p.letter.Deliveries, Previous: p.previous}
 	}
 	judged := r.enricher.Judge(ctx, now, subjects)
-	contexts := make(map[*parcel]dlqbridge.Context, len(fresh))
+	contexts := make(map[*parcel]*dlqbridge.Context, len(fresh))
 	for i, p := range fresh {
 		if p.bare {
 			judged[i] = judged[i].stripped()
 		}
-		contexts[p] = judged[i].Context
+		contexts[p] = &judged[i].Context
 	}
 	// Evidence first: nothing counts until the control item names it, so dying
 	// from here on leaves nothing that says anything.
@@ -224,7 +224,7 @@ func (r *reading) store(ctx context.Context, round []*parcel) {
 			case answer.Err == nil:
 				r.made(p, &controls[i])
 			case errors.Is(answer.Err, dlqbridge.ErrExists):
-				existing[p] = &answer.Existing
+				existing[p] = answer.Existing
 			default:
 				p.uncertain = p.uncertain || errors.Is(answer.Err, dlqbridge.ErrUnclear)
 				p.err = answer.Err
@@ -241,7 +241,7 @@ func (r *reading) store(ctx context.Context, round []*parcel) {
 }
 
 // putEvidence makes payloads, arrivals and contexts durable, all in one call.
-func (r *reading) putEvidence(ctx context.Context, round []*parcel, contexts map[*parcel]dlqbridge.Context) {
+func (r *reading) putEvidence(ctx context.Context, round []*parcel, contexts map[*parcel]*dlqbridge.Context) {
 	items := make([]dlqbridge.Evidence, 0, 3*len(round))
 	owners := make([]*parcel, 0, 3*len(round))
 	add := func(p *parcel, item dlqbridge.Item) {
@@ -254,7 +254,7 @@ func (r *reading) putEvidence(ctx context.Context, round []*parcel, contexts map
 			add(p, p.arrival)
 		}
 		if c, ok := contexts[p]; ok {
-			add(p, c)
+			add(p, *c)
 		}
 	}
 	if len(items) == 0 {

@@ -1,6 +1,7 @@
 package enrich
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,11 @@ func (x *extraction) compensation() *dlqbridge.Mark {
 		Kind, Record, Job, IdempotencyKey string
 		N                                 int
 	}
-	if json.Unmarshal(x.letter.Payload.Body, &c) != nil || c.Kind != dlqbridge.CompensationKind {
+	// Most bodies need no reading to be known as none: JSON can write the kind
+	// only as it is or with \u.
+	body := x.letter.Payload.Body
+	if !bytes.Contains(body, []byte(dlqbridge.CompensationKind)) && !bytes.Contains(body, []byte(`\u`)) ||
+		json.Unmarshal(body, &c) != nil || c.Kind != dlqbridge.CompensationKind {
 		return nil
 	}
 	text, err := json.Marshal(dlqbridge.Mark{Record: c.Record, Job: c.Job, N: c.N, Action: dlqbridge.ActionCompensate, Idem: c.IdempotencyKey})
@@ -36,7 +41,7 @@ func (x *extraction) compensation() *dlqbridge.Mark {
 
 // isCompensation says whether a letter is a compensation, as it says itself.
 // Whoever forges that only has a person look at his own letter.
-func isCompensation(a dlqbridge.Arrival) bool {
+func isCompensation(a *dlqbridge.Arrival) bool {
 	return a.Mark != nil && a.Mark.Action == dlqbridge.ActionCompensate
 }
 

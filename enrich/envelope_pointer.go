@@ -45,7 +45,7 @@ func openLaravelPointer(x *extraction, l *layer) ([]byte, bool) {
 
 // payloadWarning says what to know before the payload is sent again as it is;
 // empty is nothing.
-func payloadWarning(a dlqbridge.Arrival) string {
+func payloadWarning(a *dlqbridge.Arrival) string {
 	switch a.Facts[factPayload] {
 	case payloadCut:
 		return "its payload was cut by the provider: sent again it would not be whole"

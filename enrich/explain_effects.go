@@ -203,7 +203,8 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 		return []string{"Its outcome, which `dlqbridge serve` or `dlqbridge redrive observe` settles; a person decides nothing until then."}
 	}
 	var out []string
-	known := Subject{Case: c}.facts()
+	s := Subject{Case: c}
+	known := s.facts()
 	patched := known.patched()
 	switch k.Why { //nolint:exhaustive // the default is for all others
 	case dlqbridge.WhyEffectUnknown:

@@ -104,9 +104,9 @@ func (r *reading) step(ctx context.Context, p *parcel, c dlqbridge.Case) (EventK
 // name makes the context durable that the coming move names, and the letter's
 // own evidence where that stands under another record.
 func (r *reading) name(ctx context.Context, p *parcel, to target) error {
-	var contexts map[*parcel]dlqbridge.Context
+	var contexts map[*parcel]*dlqbridge.Context
 	if to.context != nil {
-		contexts = map[*parcel]dlqbridge.Context{p: *to.context}
+		contexts = map[*parcel]*dlqbridge.Context{p: to.context}
 	}
 	r.putEvidence(ctx, []*parcel{p}, contexts)
 	err := p.err

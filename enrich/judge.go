@@ -102,19 +102,19 @@ type Judgement struct {
 // count as unavailable. It writes nothing.
 func (e *Enricher) Judge(ctx context.Context, now time.Time, subjects []Subject) []Judgement {
 	all := make([]facts, len(subjects))
-	for i, s := range subjects {
-		all[i] = s.facts()
+	for i := range subjects {
+		all[i] = subjects[i].facts()
 	}
 	heard := e.ask(ctx, now, subjects, all)
 	out := make([]Judgement, len(subjects))
-	for i, s := range subjects {
-		out[i] = e.judge(now, s, &all[i], heard[i])
+	for i := range subjects {
+		out[i] = e.judge(now, &subjects[i], &all[i], heard[i])
 	}
 	return out
 }
 
 // judge concludes from what was heard.
-func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.Testimony) Judgement {
+func (e *Enricher) judge(now time.Time, s *Subject, f *facts, heard []dlqbridge.Testimony) Judgement {
 	letter := f.newest()
 	heard = append([]dlqbridge.Testimony{testify(letter)}, heard...)
 	k := join(now, heard)
@@ -127,7 +127,7 @@ func (e *Enricher) judge(now time.Time, s Subject, f *facts, heard []dlqbridge.T
 }
 
 // conclude folds, classifies and decides from what is known.
-func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgement {
+func (e *Enricher) conclude(now time.Time, s *Subject, f *facts, k known) Judgement {
 	letter := f.newest()
 	findings := slices.Concat(k.findings, stated(f.said), e.declared(now))
 	running := k.runningUntil.After(now)
@@ -141,8 +141,9 @@ func (e *Enricher) conclude(now time.Time, s Subject, f *facts, k known) Judgeme
 	}
 	unsent := folded
 	if claim := f.control.Claim; claim != nil {
-		before := *f
-		before.control.LastSend, before.control.Redrives = claim.Before, claim.N-1
+		before, control := *f, *f.control
+		control.LastSend, control.Redrives = claim.Before, claim.N-1
+		before.control = &control
 		fold.LastSend, fold.OnlyRun = claim.Before, onlyRun(&before, k)
 		unsent = dlqbridge.Fold(fold)
 	}
@@ -331,7 +332,7 @@ func contextName(record string, c dlqbridge.Context) string {
 
 // recordOf names the record for the context's name. A new record has no id
 // yet; its letter stands for it.
-func recordOf(s Subject) string {
+func recordOf(s *Subject) string {
 	if s.Case.Control.ID != "" {
 		return s.Case.Control.ID
 	}

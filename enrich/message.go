@@ -10,7 +10,7 @@ import (
 const messageStore = "message"
 
 // testify is what the letter itself says, as one store among others.
-func testify(a dlqbridge.Arrival) dlqbridge.Testimony {
+func testify(a *dlqbridge.Arrival) dlqbridge.Testimony {
 	t := dlqbridge.Testimony{Store: messageStore, TraceID: traceID(cmp.Or(a.TraceRef, a.Trace))}
 	if a.Effect != "" {
 		t.Findings = []dlqbridge.Finding{{
@@ -31,7 +31,7 @@ func testify(a dlqbridge.Arrival) dlqbridge.Testimony {
 
 // runOf is the run a letter speaks of. One that names none still speaks of one
 // run only, never of all: it gets a name that no other run has.
-func runOf(a dlqbridge.Arrival) string {
+func runOf(a *dlqbridge.Arrival) string {
 	if a.Task.RunID != "" {
 		return a.Task.RunID
 	}
@@ -40,4 +40,4 @@ func runOf(a dlqbridge.Arrival) string {
 
 // byWorker says whether a worker (or anybody else) sent the letter to the
 // dead-letter place itself: a letter that the broker moved has its source.
-func byWorker(a dlqbridge.Arrival) bool { return a.Source == "" }
+func byWorker(a *dlqbridge.Arrival) bool { return a.Source == "" }

@@ -139,7 +139,7 @@ func (e *Enricher) restriction(f *facts, j Judgement) string {
 
 // sourceless says why a letter has no queue to go back to, and what to do: a
 // plain redrive of it is refused (target_missing).
-func sourceless(a dlqbridge.Arrival) string {
+func sourceless(a *dlqbridge.Arrival) string {
 	const refused = "has no queue to go back to, so a redrive is refused (target_missing): "
 	switch a.Facts[factOrigin] {
 	case "lambda-async", "lambda-destination":

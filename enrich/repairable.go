@@ -14,7 +14,7 @@ func Unpatchable(a dlqbridge.Arrival, body []byte) string {
 	case payloadElsewhere:
 		return "its body is a pointer: what the worker reads stands elsewhere, so correct it there"
 	case payloadCut, payloadNone:
-		return payloadWarning(a)
+		return payloadWarning(&a)
 	}
 	if json.Valid(body) {
 		return ""

@@ -42,7 +42,7 @@ func (e *Enricher) Replay(c dlqbridge.Case, payload *dlqbridge.Payload) (was, is
 		s.Completed, s.Undone = x.CompletedBy, true
 	}
 	f := s.facts()
-	j := e.conclude(x.At, s, &f, e.remembered(&f, *x))
+	j := e.conclude(x.At, &s, &f, e.remembered(&f, *x))
 	return verdictOf(*x), verdictOf(j.Context), true
 }
 

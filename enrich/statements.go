@@ -19,8 +19,8 @@ type Statement struct {
 // took back for one step only says so in Except. They all count alike: which of
 // them a later send has overtaken, the fold knows.
 func Statements(c dlqbridge.Case) []Statement {
-	f := Subject{Case: c}.facts()
-	return f.said
+	s := Subject{Case: c}
+	return s.facts().said
 }
 
 // hear adds what a note states. A correction takes the place of what people said

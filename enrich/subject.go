@@ -36,8 +36,9 @@ type Subject struct {
 
 // facts is what a subject's counted items say, newest state last.
 type facts struct {
-	control  dlqbridge.Control
-	arrivals []dlqbridge.Arrival
+	// control and arrivals are the subject's own, which nobody changes.
+	control  *dlqbridge.Control
+	arrivals []*dlqbridge.Arrival
 	// said is what people stated about effects and nobody corrected.
 	said []Statement
 	// cause is what a person corrected the cause to since the last failure.
@@ -76,9 +77,9 @@ type agreed struct {
 }
 
 // newest is the newest arrival, whose payload would be sent.
-func (f *facts) newest() dlqbridge.Arrival {
+func (f *facts) newest() *dlqbridge.Arrival {
 	if len(f.arrivals) == 0 {
-		return dlqbridge.Arrival{}
+		return &dlqbridge.Arrival{}
 	}
 	return f.arrivals[len(f.arrivals)-1]
 }
@@ -113,17 +114,17 @@ func (f *facts) patched() bool {
 
 // facts walks the history once, oldest first, so that order decides and not
 // clocks.
-func (s Subject) facts() facts {
-	f := facts{control: s.Case.Control}
+func (s *Subject) facts() facts {
+	f := facts{control: &s.Case.Control}
 	var before agreed // what counts again when a claim is released
 	for _, m := range s.Case.History {
 		if a := s.Case.Arrival(m.Arrival); m.Arrival != "" && a != nil {
 			f.failed()
-			f.arrivals = append(f.arrivals, *a)
+			f.arrivals = append(f.arrivals, a)
 			// A late letter is not what the record is about: it is sent only if it
 			// carries the same payload, and else differs.
 			late := m.Verb == dlqbridge.VerbReceive && m.From == dlqbridge.StatusRedriving
-			f.compensation = f.compensation || isCompensation(*a) && !late
+			f.compensation = f.compensation || isCompensation(a) && !late
 		}
 		switch m.Verb { //nolint:exhaustive // other moves change nothing here
 		case dlqbridge.VerbClaim:
@@ -141,10 +142,10 @@ func (s Subject) facts() facts {
 	}
 	if s.Arrival != nil {
 		f.fresh = true
-		if !slices.ContainsFunc(f.arrivals, func(a dlqbridge.Arrival) bool { return a.Key == s.Arrival.Key }) {
+		if !slices.ContainsFunc(f.arrivals, func(a *dlqbridge.Arrival) bool { return a.Key == s.Arrival.Key }) {
 			f.failed()
-			f.arrivals = append(f.arrivals, *s.Arrival)
-			f.compensation = f.compensation || isCompensation(*s.Arrival)
+			f.arrivals = append(f.arrivals, s.Arrival)
+			f.compensation = f.compensation || isCompensation(s.Arrival)
 		}
 	}
 	if s.Note != nil {
@@ -248,5 +249,5 @@ func (f *facts) differ() bool {
 	if len(want) == 0 {
 		want = []string{first.SentSHA256()}
 	}
-	return slices.ContainsFunc(f.arrivals[f.agreed.from:], func(a dlqbridge.Arrival) bool { return !slices.Contains(want, a.SentSHA256()) })
+	return slices.ContainsFunc(f.arrivals[f.agreed.from:], func(a *dlqbridge.Arrival) bool { return !slices.Contains(want, a.SentSHA256()) })
 }

@@ -58,7 +58,7 @@ func (s *Store) create(ctx context.Context, c dlqbridge.Control, it item) dlqbri
 	if err != nil || was {
 		return dlqbridge.Created{Err: err}
 	}
-	return dlqbridge.Created{Existing: existing, Err: s.explain(controlKey(c.ID), dlqbridge.ErrExists, fmt.Sprintf("version %d", existing.Version))}
+	return dlqbridge.Created{Existing: &existing, Err: s.explain(controlKey(c.ID), dlqbridge.ErrExists, fmt.Sprintf("version %d", existing.Version))}
 }
 
 // was says whether a move was carried out although the record has moved on

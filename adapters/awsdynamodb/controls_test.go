@@ -25,7 +25,7 @@ func TestARecordIsCreatedOnceAndTheOtherSeesIt(t *testing.T) {
 	if !errors.Is(got[0].Err, dlqbridge.ErrExists) || got[1].Err != nil {
 		t.Fatalf("got %v, %v; want ErrExists, nil", got[0].Err, got[1].Err)
 	}
-	diff(t, "existing", c, got[0].Existing)
+	diff(t, "existing", &c, got[0].Existing)
 	all, err := b.Read(t.Context(), []string{c.ID, "r_missing", c.ID, record(2).ID})
 	must(t, err)
 	diff(t, "read", map[string]dlqbridge.Control{c.ID: c, record(2).ID: record(2)}, all)

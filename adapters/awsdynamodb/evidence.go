@@ -86,13 +86,21 @@ func (s *Store) writes(e dlqbridge.Evidence) ([]write, error) {
 func (s *Store) evidence(e dlqbridge.Evidence) (key, any, error) {
 	switch v := e.Item.(type) {
 	case dlqbridge.Arrival:
+		k := arrivalKey(e.Record, v.Key)
+		if writable(v.SentAt, v.LostAt, v.Task.Deadline, v.Task.ValidUntil) {
+			return k, e.Item, nil // not copied once more
+		}
 		v.SentAt, v.LostAt = bounded(v.SentAt), bounded(v.LostAt)
 		v.Task.Deadline, v.Task.ValidUntil = bounded(v.Task.Deadline), bounded(v.Task.ValidUntil)
-		return arrivalKey(e.Record, v.Key), v, nil
+		return k, v, nil
 	case dlqbridge.Context:
+		k := contextKey(e.Record, v.Name)
+		if writable(v.At, v.RunningUntil, v.Task.Deadline, v.Task.ValidUntil) {
+			return k, e.Item, nil
+		}
 		v.At, v.RunningUntil = bounded(v.At), bounded(v.RunningUntil)
 		v.Task.Deadline, v.Task.ValidUntil = bounded(v.Task.Deadline), bounded(v.Task.ValidUntil)
-		return contextKey(e.Record, v.Name), v, nil
+		return k, v, nil
 	case dlqbridge.Note:
 		return noteKey(e.Record, v.Name), v, nil
 	case dlqbridge.Send:

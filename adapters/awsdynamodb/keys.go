@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -169,6 +170,11 @@ func bounded(t time.Time) time.Time {
 		return latest
 	}
 	return t
+}
+
+// writable says that bounded changes none of these.
+func writable(times ...time.Time) bool {
+	return !slices.ContainsFunc(times, func(t time.Time) bool { return bounded(t) != t })
 }
 
 // keyTime is a time in a key; the zero time sorts before all others.
