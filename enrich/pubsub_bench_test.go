@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -59,23 +58,15 @@ func (w *world) onPubSub(n int) *pubsub.SubscriptionAdminClient {
 	return subscriptions
 }
 
-// barePubSub makes the same calls with ready-made bytes: pull, write,
-// acknowledge. It returns when the last letter was acknowledged; a poller may
-// still wait for more by then.
-func (w *world) barePubSub(subscriptions *pubsub.SubscriptionAdminClient, db *dynamodb.Client, ready *tape, n int) (last time.Time) {
+// barePubSub makes the same calls with ready-made bytes for n letters: pull,
+// write, acknowledge.
+func (w *world) barePubSub(subscriptions *pubsub.SubscriptionAdminClient, db *dynamodb.Client, ready *tape, n int) {
 	var mu sync.Mutex
 	var pollers sync.WaitGroup
-	ctx := w.t.Context()
-	left := n
+	ctx, done := context.WithCancel(w.t.Context())
 	for range enrich.DefaultPollers {
 		pollers.Go(func() {
-			for {
-				mu.Lock()
-				done := left <= 0
-				mu.Unlock()
-				if done {
-					return
-				}
+			for ctx.Err() == nil {
 				bounded, cancel := context.WithTimeout(ctx, time.Second)
 				out, err := subscriptions.Pull(bounded, &pubsubpb.PullRequest{Subscription: deadSubscription, MaxMessages: 10})
 				cancel()
@@ -83,7 +74,6 @@ func (w *world) barePubSub(subscriptions *pubsub.SubscriptionAdminClient, db *dy
 					continue
 				}
 				mu.Lock()
-				left -= len(out.GetReceivedMessages())
 				writes, puts := take(&ready.writes, 2), take(&ready.puts, len(out.GetReceivedMessages()))
 				mu.Unlock()
 				w.write(ctx, db, writes, puts)
@@ -95,60 +85,49 @@ func (w *world) barePubSub(subscriptions *pubsub.SubscriptionAdminClient, db *dy
 					w.t.Error(err)
 				}
 				mu.Lock()
-				last = time.Now()
+				if n -= len(out.GetReceivedMessages()); n == 0 {
+					done()
+				}
 				mu.Unlock()
 			}
 		})
 	}
 	pollers.Wait()
-	return last
+	done()
 }
 
 // BenchmarkPubSubIntake takes in 5,000 letters of a subscription and compares
 // with a bare loop over the same calls, as BenchmarkIntake does for a queue.
 // Redelivered is the share of letters that came more than once.
 func BenchmarkPubSubIntake(b *testing.B) {
-	const n = 5000
-	var ours, bare, ourCPU, bareCPU time.Duration
+	const rounds, n = 5, 1000
+	o := &overhead{b: b}
 	again := 0
 	for b.Loop() {
-		w := newWorld(b, "")
-		ready := &tape{Client: dynamodb.NewFromConfig(w.overSocket())}
-		store, err := awsdynamodb.New(awsdynamodb.Options{Client: ready, Records: "records", Payloads: "payloads"})
-		must(b, err)
-		w.store = store
-		w.onPubSub(n)
-		client, err := gcppubsub.NewClient(b.Context(), w.PubSubOptions()...)
-		must(b, err)
-		letters, err := gcppubsub.Open(b.Context(), gcppubsub.Options{Client: client, Subscription: deadSubscription})
-		must(b, err)
-		o := w.options(w.ports())
-		o.Places = []enrich.Place{{Letters: letters, Enricher: enricher(b, enrich.Route{Name: "orders", Place: deadSubscription, Source: billing, Effects: dlqbridge.EffectsNone})}}
-		in, err := enrich.NewIntake(o)
-		must(b, err)
-		ctx, stop := context.WithCancel(b.Context())
-		runtime.GC()
-		began, used := time.Now(), cpu()
-		done := make(chan error)
-		go func() { done <- in.Run(ctx) }()
-		for in.Counts().Records < n {
-			time.Sleep(time.Millisecond)
-		}
-		ours, ourCPU = ours+time.Since(began), ourCPU+cpu()-used
-		stop()
-		must(b, <-done)
-		again += in.Counts().Letters - n
+		for range rounds {
+			w := newWorld(b, "")
+			ready := &tape{Client: dynamodb.NewFromConfig(w.overSocket())}
+			store, err := awsdynamodb.New(awsdynamodb.Options{Client: ready, Records: "records", Payloads: "payloads"})
+			must(b, err)
+			w.store = store
+			w.onPubSub(n)
+			client, err := gcppubsub.NewClient(b.Context(), w.PubSubOptions()...)
+			must(b, err)
+			letters, err := gcppubsub.Open(b.Context(), gcppubsub.Options{Client: client, Subscription: deadSubscription})
+			must(b, err)
+			options := w.options(w.ports())
+			options.Places = []enrich.Place{{Letters: letters, Enricher: enricher(b, enrich.Route{Name: "orders", Place: deadSubscription, Source: billing, Effects: dlqbridge.EffectsNone})}}
+			in, err := enrich.NewIntake(options)
+			must(b, err)
+			o.intake(in, n)
+			again += in.Counts().Letters + in.Counts().Duplicates - n
 
-		w = newWorld(b, "")
-		subscriptions := w.onPubSub(n)
-		db := dynamodb.NewFromConfig(w.overSocket())
-		runtime.GC()
-		began, used = time.Now(), cpu()
-		last := w.barePubSub(subscriptions, db, ready, n)
-		bare, bareCPU = bare+last.Sub(began), bareCPU+cpu()-used
+			w = newWorld(b, "")
+			subscriptions := w.onPubSub(n)
+			db := dynamodb.NewFromConfig(w.overSocket())
+			timed(&o.bare, &o.bareCPU, func() { w.barePubSub(subscriptions, db, ready, n) })
+		}
 	}
-	b.ReportMetric(bare.Seconds()/ours.Seconds(), "ratio")
-	b.ReportMetric(bareCPU.Seconds()/ourCPU.Seconds(), "cpu-ratio")
-	b.ReportMetric(float64(again)/float64(b.N*n), "redelivered")
-	b.ReportMetric(ours.Seconds()/float64(b.N*n)*1e6, "µs/letter")
+	o.report(b.N * rounds * n)
+	b.ReportMetric(float64(again)/float64(b.N*rounds*n), "redelivered")
 }
