@@ -14,7 +14,7 @@ var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadd
 
 // digest hashes fields with their lengths before them: no two different lists
 // of fields hash alike, whatever separators they contain.
-func digest(fields ...string) []byte {
+func digest[T string | []byte](fields ...T) []byte {
 	var room [1 << 10]byte // for most, so that nothing is allocated
 	text := room[:0]
 	for _, f := range fields {
@@ -69,7 +69,7 @@ func RepairedName(record string, p Payload) string {
 }
 
 // Fingerprint is a short stable name (16 hex characters) for a list of fields.
-func Fingerprint(fields ...string) string {
+func Fingerprint[T string | []byte](fields ...T) string {
 	return hex.EncodeToString(digest(fields...)[:8])
 }
 

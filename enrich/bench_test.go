@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -166,7 +168,10 @@ func (w *world) overSocket() aws.Config {
 	server := httptest.NewServer(w.Handler())
 	w.t.Cleanup(server.Close)
 	cfg := w.AWSConfig()
-	cfg.BaseEndpoint, cfg.HTTPClient = &server.URL, nil
+	cfg.BaseEndpoint = &server.URL
+	// As the program has it: connections are kept, so that nobody's time is spent
+	// on making them.
+	cfg.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 256 })
 	w.queues = sqs.NewFromConfig(cfg)
 	return cfg
 }

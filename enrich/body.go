@@ -60,6 +60,7 @@ func opened(raw []byte) node {
 	if !n.object && raw[0] != '[' {
 		return node{}
 	}
+	n.members = make([]member, 0, 8)
 	for at := blanks(raw, 1); raw[at] != '}' && raw[at] != ']'; {
 		var m member
 		if n.object {

@@ -327,7 +327,7 @@ func contextName(record string, c dlqbridge.Context) string {
 	if err != nil { // a Context holds texts, numbers and times within RFC 3339 only
 		panic(err)
 	}
-	return dlqbridge.Fingerprint(record, string(text))
+	return dlqbridge.Fingerprint([]byte(record), text)
 }
 
 // recordOf names the record for the context's name. A new record has no id

@@ -47,7 +47,7 @@ func (w write) place() place { return place{w.table, keyOf(w.item)} }
 // service hands back as unprocessed is tried again (C68). Of two items with one
 // key the last is written, for both.
 func (s *Store) putAll(ctx context.Context, writes []write) []error {
-	last := map[place]int{}
+	last := make(map[place]int, len(writes))
 	for i, w := range writes {
 		last[w.place()] = i
 	}

@@ -211,8 +211,8 @@ func fail(action, table, where string, err error) error {
 	return fmt.Errorf("%s %s in table %s: %w", action, where, table, err)
 }
 
-// callStack is what a call takes of a stack, in bytes, measured and rounded up.
-const callStack = 12 << 10
+// callStack is what a call takes of a stack, in bytes: more than 16 KB.
+const callStack = 20 << 10
 
 // growStack makes a new goroutine's stack as large as a call through the SDK's
 // middleware needs while there is nothing on it. Else the call has it doubled and
@@ -226,25 +226,21 @@ func growStack(at int) byte {
 }
 
 // parallel runs do for 0..n-1, at most as many at once as the store may, and
-// returns when all are done.
+// returns when all are done. The caller's own goroutine is one of those that work.
 func (s *Store) parallel(n int, do func(int)) {
-	if n == 1 {
-		do(0)
-		return
+	var next atomic.Int64
+	work := func() {
+		for i := int(next.Add(1)); i <= n; i = int(next.Add(1)) {
+			do(i - 1)
+		}
 	}
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(n, s.concurrency) {
-		workers.Go(func() {
+	var others sync.WaitGroup
+	for range min(n, s.concurrency) - 1 {
+		others.Go(func() {
 			growStack(0)
-			for i := range next {
-				do(i)
-			}
+			work()
 		})
 	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
+	work()
+	others.Wait()
 }

@@ -10,12 +10,14 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
 
@@ -178,6 +180,9 @@ func (s *session) aws(ctx context.Context) (aws.Config, error) {
 	if c.Region == "" {
 		return aws.Config{}, &usageError{"the AWS region is not known", "set AWS_REGION, or region in the profile"}
 	}
+	if client, ok := c.HTTPClient.(*awshttp.BuildableClient); ok {
+		c.HTTPClient = client.WithTransportOptions(keepConnections)
+	}
 	// The SDK's own remarks are about connections, not about work.
 	c.Logger = logging.LoggerFunc(func(_ logging.Classification, format string, v ...any) {
 		if s.cfg != nil {
@@ -185,6 +190,16 @@ func (s *session) aws(ctx context.Context) (aws.Config, error) {
 		}
 	})
 	return c, nil
+}
+
+// keptConnections is how many connections to one host stay open between calls:
+// as many as all pollers and batches of a busy process use at once. The SDK keeps
+// ten, so that of twenty calls side by side every second one began with a TLS
+// handshake.
+const keptConnections = 256
+
+func keepConnections(t *http.Transport) {
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, keptConnections // in all: no bound of its own
 }
 
 func loadAWS(ctx context.Context) (aws.Config, error) {
