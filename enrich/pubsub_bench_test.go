@@ -103,31 +103,29 @@ func BenchmarkPubSubIntake(b *testing.B) {
 	const rounds, n = 5, 1000
 	o := &overhead{b: b}
 	again := 0
-	for b.Loop() {
-		for range rounds {
-			w := newWorld(b, "")
-			ready := &tape{Client: dynamodb.NewFromConfig(w.overSocket())}
-			store, err := awsdynamodb.New(awsdynamodb.Options{Client: ready, Records: "records", Payloads: "payloads"})
-			must(b, err)
-			w.store = store
-			w.onPubSub(n)
-			client, err := gcppubsub.NewClient(b.Context(), w.PubSubOptions()...)
-			must(b, err)
-			letters, err := gcppubsub.Open(b.Context(), gcppubsub.Options{Client: client, Subscription: deadSubscription})
-			must(b, err)
-			options := w.options(w.ports())
-			options.Places = []enrich.Place{{Letters: letters, Enricher: enricher(b, enrich.Route{Name: "orders", Place: deadSubscription, Source: billing, Effects: dlqbridge.EffectsNone})}}
-			in, err := enrich.NewIntake(options)
-			must(b, err)
-			o.intake(in, n)
-			again += in.Counts().Letters + in.Counts().Duplicates - n
+	o.rounds(rounds, func() {
+		w := newWorld(b, "")
+		ready := &tape{Client: dynamodb.NewFromConfig(w.overSocket())}
+		store, err := awsdynamodb.New(awsdynamodb.Options{Client: ready, Records: "records", Payloads: "payloads"})
+		must(b, err)
+		w.store = store
+		w.onPubSub(n)
+		client, err := gcppubsub.NewClient(b.Context(), w.PubSubOptions()...)
+		must(b, err)
+		letters, err := gcppubsub.Open(b.Context(), gcppubsub.Options{Client: client, Subscription: deadSubscription})
+		must(b, err)
+		options := w.options(w.ports())
+		options.Places = []enrich.Place{{Letters: letters, Enricher: enricher(b, enrich.Route{Name: "orders", Place: deadSubscription, Source: billing, Effects: dlqbridge.EffectsNone})}}
+		in, err := enrich.NewIntake(options)
+		must(b, err)
+		o.intake(in, n)
+		again += in.Counts().Letters + in.Counts().Duplicates - n
 
-			w = newWorld(b, "")
-			subscriptions := w.onPubSub(n)
-			db := dynamodb.NewFromConfig(w.overSocket())
-			timed(&o.bare, &o.bareCPU, func() { w.barePubSub(subscriptions, db, ready, n) })
-		}
-	}
+		w = newWorld(b, "")
+		subscriptions := w.onPubSub(n)
+		db := dynamodb.NewFromConfig(w.overSocket())
+		timed(&o.bare, &o.bareCPU, func() { w.barePubSub(subscriptions, db, ready, n) })
+	})
 	o.report(b.N * rounds * n)
 	b.ReportMetric(float64(again)/float64(b.N*rounds*n), "redelivered")
 }
