@@ -149,3 +149,39 @@ func (b *bench) signedBefore(id, signature string) string {
 	}
 	return from.Signature
 }
+
+// A signature says nothing to a person, so a group says what failed.
+func TestGroupsSayWhatFailed(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		b.tasks(nil, row{"step": "0003#charge", "tool": "charge_card", "dep": "payments", "msg": "payments did not answer within 30 s\x1b[2J, neither at the second time nor at the third"}, "a", "b")
+		b.send("orders", "no JSON", nil)
+		b.die("orders")
+		b.ok("intake", "--until-empty")
+		type failure struct{ Step, Tool, Dependency, Code, Message *string }
+		got := document[struct {
+			Groups []struct {
+				Count   int
+				Failure *failure
+			}
+		}](b, 0, "records", "groups")
+		if len(got.Groups) != 2 || got.Groups[0].Count != 2 || got.Groups[0].Failure == nil || got.Groups[1].Failure == nil {
+			t.Fatalf("got %+v", got)
+		}
+		for what, pair := range map[string][2]*string{
+			"step": {got.Groups[0].Failure.Step, new("0003#charge")}, "tool": {got.Groups[0].Failure.Tool, new("charge_card")},
+			"dependency": {got.Groups[0].Failure.Dependency, new("payments")}, "code": {got.Groups[0].Failure.Code, new("ETIMEDOUT")},
+		} {
+			if pair[0] == nil || *pair[0] != *pair[1] {
+				t.Errorf("%s: got %v, want %s", what, pair[0], *pair[1])
+			}
+		}
+		if *got.Groups[1].Failure != (failure{}) {
+			t.Errorf("what nobody said is unknown: got %+v", got.Groups[1].Failure)
+		}
+		text := b.ok("records", "groups").stdout
+		harmless(t, "groups", text)
+		if want := `bill 0003#charge charge_card payments ETIMEDOUT "payments did not answer within 30 s`; !strings.Contains(text, want) || strings.Contains(text, "at the third") {
+			t.Errorf("got\n%s", text)
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,9 @@ type groupDoc struct {
 	Deadline    *string `json:"deadline"`
 	Recurrences int     `json:"recurrences"`
 	Example     string  `json:"example"`
+	// Failure is what failed in the example; null if its context is gone. All of
+	// a group have its step, dependency and code, but for the message.
+	Failure *failureDoc `json:"failure"`
 	// Muted counts the records that a mute keeps quiet, MutedUntil is when the
 	// first of them is not any more.
 	Muted      int     `json:"muted"`
@@ -48,6 +52,45 @@ type groupDoc struct {
 	Fixes []*enrich.FixResult `json:"fixes"`
 
 	fixes enrich.Fixes
+	// context names what the example's decision stands on.
+	context string
+}
+
+// failureDoc is what failed, as far as somebody said so; null is nobody did.
+type failureDoc struct {
+	Step       *string `json:"step"`
+	Tool       *string `json:"tool"`
+	Dependency *string `json:"dependency"`
+	Code       *string `json:"code"`
+	Message    *string `json:"message"`
+}
+
+func newFailure(f dlqbridge.Failure) *failureDoc {
+	return &failureDoc{orNull(f.Step), orNull(f.Tool), orNull(f.Dependency), orNull(f.Code), orNull(f.Message)}
+}
+
+// maxShownMessage is how much of an error's text a line of a table holds, in bytes.
+const maxShownMessage = 60
+
+// String is the failure as a table shows it.
+func (f *failureDoc) String() string {
+	if f == nil {
+		return ""
+	}
+	var out []string
+	for _, part := range []*string{f.Step, f.Tool, f.Dependency, f.Code} {
+		if part != nil && !slices.Contains(out, *part) {
+			out = append(out, *part)
+		}
+	}
+	if m := f.Message; m != nil {
+		short := dlqbridge.CutText(*m, maxShownMessage)
+		if short != *m {
+			short += "…"
+		}
+		out = append(out, strconv.Quote(short))
+	}
+	return strings.Join(out, " ")
 }
 
 // versionsDoc counts the records of a group by the versions that first failed
@@ -76,7 +119,7 @@ func (v *versionDoc) String() string {
 
 func newGroup(c dlqbridge.Control) *groupDoc {
 	return &groupDoc{
-		Signature: c.Signature, Cause: c.Cause, Lane: dlqbridge.DefaultCausePolicy(c.Cause).Lane, Example: c.ID,
+		Signature: c.Signature, Cause: c.Cause, Lane: dlqbridge.DefaultCausePolicy(c.Cause).Lane, Example: c.ID, context: c.Context,
 		Effects: map[dlqbridge.Effect]int{}, Actions: map[dlqbridge.Action]int{}, Statuses: map[dlqbridge.Status]int{},
 		TaskTypes: map[string]int{}, Routes: map[string]int{}, Tenants: map[string]int{},
 		Versions: versionsDoc{Agent: map[string]int{}, Workflow: map[string]int{}},
@@ -128,9 +171,11 @@ func (s *session) recordsGroups() *cobra.Command {
 		Short: "Group records by what failed",
 		Long: `Groups open records by signature (process, step, dependency, error code, workflow
 version) and cause, the largest group first. One fix often frees a whole group,
-but a group may hold records of different risk: the columns count them. FIRST
-VERSION is the version of agent and workflow with which the first record that is
-listed failed so; --all looks at closed records too.
+but a group may hold records of different risk: the columns count them. WHAT
+FAILED is the example's task type, step, tool, dependency and code, with the
+message of the example alone. FIRST VERSION is the version of agent and workflow
+with which the first record that is listed failed so; --all looks at closed
+records too.
 
 With --fixes the history of each record is read: which fixes were recorded for a
 group, how many of its failures came before and after each, and how the redrives
@@ -150,6 +195,9 @@ ended that were made under it. With --all those count that are closed by now.`,
 			if err != nil {
 				return err
 			}
+			if err := failures(cmd.Context(), b.Store, groups); err != nil {
+				return err
+			}
 			return s.print(map[string]any{"groups": groups}, func(out *screen.Screen) { printGroups(out, groups, s.p.Now()) })
 		},
 	}
@@ -158,7 +206,7 @@ ended that were made under it. With --all those count that are closed by now.`,
 	return cmd
 }
 
-// historiesAtOnce is how many records' histories are read together; it bounds
+// historiesAtOnce is how many records' histories or contexts are read together; it bounds
 // the memory that they take.
 const historiesAtOnce = 100
 
@@ -219,12 +267,34 @@ func grouped(ctx context.Context, index dlqbridge.WorkIndex, histories dlqbridge
 	return groups, nil
 }
 
+// failures reads what failed in the example of each group.
+func failures(ctx context.Context, contexts dlqbridge.ContextReader, groups []*groupDoc) error {
+	for chunk := range slices.Chunk(groups, historiesAtOnce) {
+		names := make(map[string]string, len(chunk))
+		for _, g := range chunk {
+			if g.context != "" {
+				names[g.Example] = g.context
+			}
+		}
+		found, err := contexts.Contexts(ctx, names)
+		if err != nil {
+			return err
+		}
+		for _, g := range chunk {
+			if c, ok := found[g.Example]; ok {
+				g.Failure = newFailure(c.Failure)
+			}
+		}
+	}
+	return nil
+}
+
 func printGroups(out *screen.Screen, groups []*groupDoc, now time.Time) {
 	if len(groups) == 0 {
 		out.Printf("no records\n")
 		return
 	}
-	table := out.NewTable("SIGNATURE", "CAUSE", "RECORDS", "EFFECT UNKNOWN", "CONFIRMED", "NONE", "TENANTS", "CAME BACK", "FIRST", "LAST", "FIRST VERSION", "DUE", "MUTED", "TASK TYPES", "EXAMPLE")
+	table := out.NewTable("SIGNATURE", "CAUSE", "RECORDS", "EFFECT UNKNOWN", "CONFIRMED", "NONE", "TENANTS", "CAME BACK", "FIRST", "LAST", "FIRST VERSION", "DUE", "MUTED", "EXAMPLE", "WHAT FAILED")
 	for _, g := range groups {
 		due := ""
 		if g.Deadline != nil {
@@ -236,7 +306,7 @@ func printGroups(out *screen.Screen, groups []*groupDoc, now time.Time) {
 		}
 		table.Row(dash(g.Signature), string(g.Cause), itoa(g.Count), itoa(g.Effects[dlqbridge.EffectUnknown]), itoa(g.Effects[dlqbridge.EffectConfirmed]),
 			itoa(g.Effects[dlqbridge.EffectNone]), itoa(len(g.Tenants)), itoa(g.Recurrences), ageOf(g.FirstSeen, now), ageOf(g.LastSeen, now), g.FirstVersion.String(),
-			dash(due), muted, dash(strings.Join(slices.Sorted(maps.Keys(g.TaskTypes)), ",")), g.Example)
+			dash(due), muted, g.Example, dash(strings.TrimSpace(strings.Join(slices.Sorted(maps.Keys(g.TaskTypes)), ",")+" "+g.Failure.String())))
 	}
 	table.Flush()
 	for _, g := range groups {
