@@ -72,9 +72,33 @@ type Job struct {
 	Sent     int `json:"sent"`
 	InDoubt  int `json:"inDoubt"`
 	Excluded int `json:"excluded"`
+	// LeftOut is what its run does not send, by reason.
+	LeftOut LeftOut `json:"leftOut,omitzero"`
 	// Trail is who did what with the job, the oldest first; where it grew too
 	// long the middle is left out.
 	Trail []JobEvent `json:"trail,omitempty"`
+}
+
+// LeftOut counts, by reason, the records that a run does not send.
+type LeftOut struct {
+	// Plan: the plan did not select them.
+	Plan map[ExcludeReason]int `json:"plan,omitempty"`
+	// Start: the plan did, but they had changed when the job began, so they are
+	// no members of it.
+	Start map[ExcludeReason]int `json:"start,omitempty"`
+	// Running: members that were left out while it ran, Job.Excluded in all.
+	Running map[ExcludeReason]int `json:"running,omitempty"`
+}
+
+// Run counts what the plan selected and the run left out.
+func (l LeftOut) Run() map[ExcludeReason]int {
+	out := map[ExcludeReason]int{}
+	for _, part := range []map[ExcludeReason]int{l.Start, l.Running} {
+		for reason, n := range part {
+			out[reason] += n
+		}
+	}
+	return out
 }
 
 // JobEvent is one entry of a job's trail.
@@ -131,6 +155,8 @@ type Exclusion struct {
 	Reason ExcludeReason `json:"reason"`
 	// Detail is a sentence for the person, such as who holds the claim.
 	Detail string `json:"detail,omitempty"`
+	// ByRun: the plan had selected it, and the run left it out.
+	ByRun bool `json:"byRun,omitempty"`
 }
 
 // ExcludeReason is why a record is not sent.

@@ -195,6 +195,13 @@ type Result struct {
 	Selected int                       `json:"selected"`
 	Sent     int                       `json:"sent"`
 	Excluded List[dlqbridge.Exclusion] `json:"excluded"`
+	// ExcludedByPlan counts by reason what the plan did not select, ExcludedByRun
+	// what it did and the run left out. What a plan file leaves out is listed there
+	// and only counted here.
+	ExcludedByPlan map[dlqbridge.ExcludeReason]int `json:"excludedByPlan"`
+	ExcludedByRun  map[dlqbridge.ExcludeReason]int `json:"excludedByRun"`
+	// InDoubt are the ids of those of which nobody knows whether they went out.
+	InDoubt List[string] `json:"inDoubtRecords"`
 	// ByAction counts what was sent, by action and destination.
 	ByAction []ActionCount `json:"byAction"`
 	// Outcomes counts members by what is known about their sends.
@@ -205,6 +212,54 @@ type Result struct {
 	Reason string             `json:"reason,omitempty"`
 	// Records are the ids that were sent, in no order, for `--wait`.
 	Records List[string] `json:"-"`
+	// Looked: outcomes of some sends may be known already, since a canary waited
+	// for them or an earlier life of the job sent them.
+	Looked bool `json:"-"`
+	// untold is what no job counts yet.
+	untold dlqbridge.LeftOut
+}
+
+func newResult() Result {
+	return Result{
+		Jobs: []string{}, ByAction: []ActionCount{}, Outcomes: map[dlqbridge.SendOutcome]int{},
+		ExcludedByPlan: map[dlqbridge.ExcludeReason]int{}, ExcludedByRun: map[dlqbridge.ExcludeReason]int{},
+		untold: dlqbridge.LeftOut{Plan: map[dlqbridge.ExcludeReason]int{}, Start: map[dlqbridge.ExcludeReason]int{}},
+	}
+}
+
+// leaveOut lists what is left out before there is a job: by its plan, or by the
+// run, since it changed after it was planned.
+func (r *Result) leaveOut(list List[dlqbridge.Exclusion], byRun bool) error {
+	for x, err := range list.All() {
+		if err != nil {
+			return err
+		}
+		x.ByRun = byRun
+		r.Excluded.Add(x)
+		if byRun {
+			r.ExcludedByRun[x.Reason]++
+			r.untold.Start[x.Reason]++
+		} else {
+			r.ExcludedByPlan[x.Reason]++
+			r.untold.Plan[x.Reason]++
+		}
+	}
+	return nil
+}
+
+func sumOf(counts map[dlqbridge.ExcludeReason]int) int {
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+// told hands what no job counts yet to one that does.
+func (r *Result) told() dlqbridge.LeftOut {
+	l := r.untold
+	r.untold = newResult().untold
+	return l
 }
 
 // Clean says whether everything selected was sent and nothing was left out.

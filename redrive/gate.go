@@ -175,6 +175,7 @@ func (r *runner) standing(m dlqbridge.Member, c dlqbridge.Control, ok bool, note
 		r.mu.Lock()
 		r.already++
 		r.actions[note.Action]++
+		r.sent.Add(m.ID) // its outcome is waited for too
 		if r.inStep != nil {
 			r.inStep[m.ID] = true
 		}

@@ -52,7 +52,7 @@ func (p Plan) Apart() (Plan, *Long) {
 // Apart is the same for a result.
 func (r Result) Apart() (Result, *Long) {
 	l := newLong()
-	r.Excluded = apart(l, r.Excluded)
+	r.Excluded, r.InDoubt = apart(l, r.Excluded), apart(l, r.InDoubt)
 	return r, l
 }
 

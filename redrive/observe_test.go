@@ -160,7 +160,7 @@ func doubtSentAgain(t *testing.T, why string, route redrive.Route, all knowledge
 			t.Errorf("%+v", s)
 		}
 		for job, want := range map[string]redrive.Tally{
-			first.Job: {Counted: 4, Sent: 2, InDoubt: 2, Outcomes: map[dlqbridge.SendOutcome]int{"sent": 2, "in_doubt": 2}},
+			first.Job: {Counted: 4, Sent: 2, InDoubt: 2, Outcomes: map[dlqbridge.SendOutcome]int{"sent": 2, "in_doubt": 2}, Doubts: []string{"r_00002", "r_full"}},
 			again.Job: {Counted: 2, Sent: 1, Outcomes: map[dlqbridge.SendOutcome]int{"sent": 1}},
 		} {
 			if got, err := c.Tally(ctx, job, redrive.MaxTally); err != nil || !cmp.Equal(got, want) {

@@ -1,6 +1,7 @@
 package redrive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,9 @@ func (c *Controller) Run(ctx context.Context, r Request) (Result, error) {
 	r = c.defaults(r)
 	if why := c.outside(c.clock()); r.Policy && why != "" {
 		// No record is read either: a schedule may ask the whole night through.
-		return Result{Jobs: []string{}, ByAction: []ActionCount{}, Outcomes: map[dlqbridge.SendOutcome]int{}, Reason: why}, nil
+		res := newResult()
+		res.Reason = why
+		return res, nil
 	}
 	s, err := c.survey(ctx, r, "")
 	if err != nil {
@@ -41,13 +44,29 @@ func (c *Controller) Run(ctx context.Context, r Request) (Result, error) {
 			return Result{}, err
 		}
 	}
-	res := Result{Jobs: []string{}, ByAction: []ActionCount{}, Excluded: s.excluded, Outcomes: map[dlqbridge.SendOutcome]int{}}
+	res := newResult()
+	if r.Plan != nil { // its own exclusions are listed in the file
+		for x, err := range r.Plan.Excluded.All() {
+			if err != nil {
+				return res, err
+			}
+			res.ExcludedByPlan[x.Reason]++
+			res.untold.Plan[x.Reason]++
+		}
+	}
+	if err := res.leaveOut(s.excluded, r.Plan != nil); err != nil {
+		return res, err
+	}
+	// What goes nowhere comes first, so that the first job can count it.
+	slices.SortStableFunc(s.targets, func(a, b *target) int {
+		return cmp.Compare(min(a.members.Len(), 1), min(b.members.Len(), 1))
+	})
 	for _, t := range s.targets {
 		if err := c.cancelExpired(ctx, t.late); err != nil {
 			return res, err
 		}
 		if t.members.Len() == 0 && !t.claimed || t.missing || ctx.Err() != nil {
-			if err := res.Excluded.AddAll(t.excluded.All()); err != nil {
+			if err := res.leaveOut(t.excluded, r.Plan != nil); err != nil {
 				return res, err
 			}
 			continue
@@ -65,7 +84,7 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 	j, last, err := c.take(ctx, t.urn, id)
 	if err != nil {
 		if _, ok := errors.AsType[*dlqbridge.LeaseHeldError](err); ok && t.members.Len() == 0 {
-			return res.Excluded.AddAll(t.excluded.All()) // their claims are of a living job
+			return res.leaveOut(t.excluded, r.Plan != nil) // their claims are of a living job
 		}
 		return err
 	}
@@ -97,7 +116,7 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 		if err == nil && t.facts.Ordered && !r.SkipUndeliverable {
 			members, left, err = c.stayBehind(ctx, r, t, res.Excluded, members, left)
 		}
-		err = errors.Join(err, res.Excluded.AddAll(t.excluded.All()), res.Excluded.AddAll(left.All()))
+		err = errors.Join(err, res.leaveOut(t.excluded, r.Plan != nil), res.leaveOut(left, true))
 		if err != nil || members.Len() == 0 {
 			return nil, err
 		}
@@ -106,7 +125,7 @@ func (c *Controller) runTarget(ctx context.Context, r Request, t *target, res *R
 			ID: id, Version: 1, State: dlqbridge.JobRunning, Cause: r.Cause, Destination: t.urn, Route: t.route,
 			Actions: r.Actions, Fix: r.Fix, By: r.Actor, Why: r.Reason, Rate: r.Rate, Burst: r.Burst, MaxInFlight: r.MaxInFlight,
 			Canary: r.canary, PauseAtRecurrence: c.o.PauseAtRecurrence, PauseAtFailure: c.o.PauseAtFailure,
-			Created: now, Selected: members.Len(), Approval: r.second, SkipUndeliverable: r.SkipUndeliverable, SendOvertaken: r.SendOvertaken,
+			Created: now, Selected: members.Len(), LeftOut: res.told(), Approval: r.second, SkipUndeliverable: r.SkipUndeliverable, SendOvertaken: r.SendOvertaken,
 		}
 		if len(t.routes) > 1 {
 			job.Routes = slices.Sorted(maps.Keys(t.routes))
@@ -247,7 +266,7 @@ func (c *Controller) runner(ctx context.Context, j *journal, t *target, job dlqb
 	}
 	r := &runner{
 		Controller: c, dest: t.dest, facts: t.facts, journal: j, pace: j.pace, job: job, latest: job,
-		wrote: c.clock(), outcomes: map[dlqbridge.SendOutcome]int{}, actions: map[dlqbridge.Action]int{},
+		wrote: c.clock(), reasons: map[dlqbridge.ExcludeReason]int{}, outcomes: map[dlqbridge.SendOutcome]int{}, actions: map[dlqbridge.Action]int{},
 		size: max(1, min(size, atOnce)), flight: newFlight(job.MaxInFlight), routes: slices.Sorted(maps.Keys(t.routes)),
 	}
 	if t.facts.BatchCount > 0 {
@@ -311,12 +330,16 @@ func (r *runner) into(res *Result) error {
 	if res.State == "" || res.State == dlqbridge.JobDone {
 		res.State, res.Reason = r.latest.State, r.latest.Reason
 	}
-	return errors.Join(res.Excluded.AddAll(r.excluded.All()), res.Records.AddAll(r.sent.All()))
+	res.Looked = res.Looked || len(r.job.Canary) > 0 || r.already > 0
+	for reason, n := range r.reasons {
+		res.ExcludedByRun[reason] += n
+	}
+	return errors.Join(res.Excluded.AddAll(r.excluded.All()), res.Records.AddAll(r.sent.All()), res.InDoubt.AddAll(r.doubtful.All()))
 }
 
 // Continue sends what a paused job, or one whose process died, has left.
 func (c *Controller) Continue(ctx context.Context, id string, by dlqbridge.Actor, reason string) (Result, error) {
-	res := Result{Jobs: []string{}, ByAction: []ActionCount{}, Outcomes: map[dlqbridge.SendOutcome]int{}}
+	res := newResult()
 	job, err := c.o.Jobs.Job(ctx, id)
 	if err != nil {
 		return res, fmt.Errorf("job %s: %w", id, err)

@@ -47,7 +47,9 @@ type runner struct {
 	left     bool      // a claim stayed behind
 	wrote    time.Time // when the job was last written
 	excluded List[dlqbridge.Exclusion]
+	reasons  map[dlqbridge.ExcludeReason]int // of the excluded
 	sent     List[string]
+	doubtful List[string]
 	outcomes map[dlqbridge.SendOutcome]int
 	already  int // sent earlier, by this same job
 	// actions counts what was sent, also earlier, by its action.
@@ -352,7 +354,9 @@ func (r *runner) drain(ctx context.Context) {
 func (r *runner) exclude(x dlqbridge.Exclusion) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	x.ByRun = true
 	r.excluded.Add(x)
+	r.reasons[x.Reason]++
 }
 
 func (r *runner) count(o dlqbridge.SendOutcome, it item) {
@@ -363,6 +367,9 @@ func (r *runner) count(o dlqbridge.SendOutcome, it item) {
 	if o == dlqbridge.OutcomeSent {
 		r.sent.Add(id)
 		r.actions[it.action()]++
+	}
+	if o == dlqbridge.OutcomeInDoubt {
+		r.doubtful.Add(id)
 	}
 	if o == dlqbridge.OutcomeSent || o == dlqbridge.OutcomeInDoubt {
 		r.flight.sit(id, r.clock(), o == dlqbridge.OutcomeInDoubt)
@@ -448,7 +455,7 @@ func (r *runner) counted() dlqbridge.Job {
 	job := r.latest
 	job.Sent = r.out()
 	job.InDoubt = r.outcomes[dlqbridge.OutcomeInDoubt]
-	job.Excluded = r.excluded.Len()
+	job.Excluded, job.LeftOut.Running = r.excluded.Len(), maps.Clone(r.reasons)
 	job.Doing = r.doing
 	return job
 }
@@ -489,7 +496,7 @@ func (r *runner) end(ctx context.Context) error {
 			if r.closed.Load() {
 				why = "; the business hours ended"
 			}
-			job.Note(job.Ended, "redrive", fmt.Sprintf("done: %d of %d sent, %d in doubt, %d excluded%s", job.Sent, job.Selected, job.InDoubt, job.Excluded, why))
+			job.Note(job.Ended, "redrive", fmt.Sprintf("done: %d of %d sent, %d in doubt, %d excluded by the run, %d by its plan%s", job.Sent, job.Selected, job.InDoubt, sumOf(job.LeftOut.Run()), sumOf(job.LeftOut.Plan), why))
 		case haltContext, haltProbe:
 			if job.State == dlqbridge.JobRunning {
 				job.State, job.Reason = dlqbridge.JobPaused, dlqbridge.CutText(h.reason, dlqbridge.MaxReason)

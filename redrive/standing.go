@@ -67,6 +67,9 @@ func (c *Controller) Standing(ctx context.Context, job dlqbridge.Job, limit int)
 	}
 	err := c.became(ctx, job.ID, limit, func(f fate) {
 		s.count(f)
+		if f.outcome == dlqbridge.OutcomeInDoubt {
+			s.Doubts = append(s.Doubts, f.id)
+		}
 		if len(s.Steps) > 0 {
 			s.Steps[stepOf(job.Canary, f.position)].count(f)
 		}

@@ -22,6 +22,8 @@ type Tally struct {
 	// Outcomes counts the sends of this job as `redrive run` does: sent still
 	// waits for its outcome.
 	Outcomes map[dlqbridge.SendOutcome]int
+	// Doubts are the ids of those in doubt.
+	Doubts []string
 }
 
 // Tally counts what became of a job's first members, at most limit of them. It
@@ -31,12 +33,16 @@ func (c *Controller) Tally(ctx context.Context, job string, limit int) (Tally, e
 	err := c.became(ctx, job, limit, func(f fate) {
 		t.Counted++
 		t.add(f.outcome)
+		if f.outcome == dlqbridge.OutcomeInDoubt {
+			t.Doubts = append(t.Doubts, f.id)
+		}
 	})
 	return t, err
 }
 
 // fate is what became of one member of a job.
 type fate struct {
+	id        string
 	position  int
 	signature string
 	outcome   dlqbridge.SendOutcome
@@ -60,7 +66,7 @@ func (c *Controller) became(ctx context.Context, job string, limit int, tell fun
 		}
 		for i, m := range chunk {
 			f := fates[m.ID]
-			f.position = first + i
+			f.id, f.position = m.ID, first+i
 			tell(f)
 		}
 		first += len(chunk)

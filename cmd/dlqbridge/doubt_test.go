@@ -23,7 +23,9 @@ func (b *bench) inDoubt(carriedOut bool) string {
 	if _, err := b.cloud.AddFault(localstack.Fault{Service: "sqs", Operation: "SendMessageBatch", Times: 1, Do: do}); err != nil {
 		b.t.Fatal(err)
 	}
-	b.want(3, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...)
+	if text := b.want(3, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...).stdout; !strings.Contains(text, "\n1 in doubt: ") || !strings.Contains(text, "\n  "+id+"\n") || !strings.Contains(text, "triage settle-send "+id) {
+		b.t.Error(text)
+	}
 	if r := b.show(id); r.Status != "redriving" || len(r.Redrives) != 1 || r.Redrives[0].Outcome != "in_doubt" {
 		b.t.Fatalf("no doubt: %+v", r)
 	}
@@ -36,12 +38,32 @@ func TestSendInDoubtIsSettledByAPerson(t *testing.T) {
 	t.Run("it went out", func(t *testing.T) {
 		inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
 			id := b.inDoubt(true)
+			jobs := func() []leftOutDoc {
+				return document[struct{ Jobs []leftOutDoc }](b, 0, "redrive", "list").Jobs
+			}
+			job := jobs()[0]
+			if d := document[leftOutDoc](b, 0, "redrive", "status", job.ID); len(d.InDoubtRecords) != 1 || d.InDoubtRecords[0] != id || len(job.InDoubtRecords) != 1 {
+				t.Errorf("status %+v, list %+v", d, job)
+			}
+			if text := b.ok("redrive", "status", job.ID).stdout; !strings.Contains(text, "\n    "+id+"\n") || !strings.Contains(text, "triage settle-send "+id) {
+				t.Error(text)
+			}
+			if text := b.ok("redrive", "list").stdout; !strings.Contains(text, "dlqbridge redrive status JOB names them") {
+				t.Error(text)
+			}
 			if text := b.ok("records", "explain", id).stdout; !strings.Contains(text, "is in doubt: nobody knows whether the message went out") || !strings.Contains(text, "\n  assign, settle-send\n") {
 				t.Error(text)
 			}
 			b.triage(0, "settle-send", id, append([]string{"--to", "sent"}, said...)...)
 			if r := b.show(id); r.Status != "redriving" || r.Redrives[0].Outcome != "sent" {
 				t.Errorf("got %+v", r)
+			}
+			// The list does not go on saying what the job said at its end.
+			if job := jobs()[0]; len(job.InDoubtRecords) != 0 || job.Sent != 1 {
+				t.Errorf("list %+v", job)
+			}
+			if text := b.ok("redrive", "list").stdout; strings.Contains(text, "names them") {
+				t.Error(text)
 			}
 			// Settled twice is refused: there is no doubt any more.
 			b.triage(1, "settle-send", id, append([]string{"--to", "not-sent"}, said...)...)

@@ -226,7 +226,7 @@ func printPlan(out *screen.Screen, p redrive.Plan, byAction []redrive.ActionCoun
 		}
 		table.Flush()
 	}
-	if err := printExcluded(out, p.Excluded, p.Fix != nil); err != nil {
+	if err := printExcluded(out, "", p.Excluded, p.Fix != nil); err != nil {
 		return err
 	}
 	printEstimate(out, p)
@@ -237,7 +237,61 @@ func printPlan(out *screen.Screen, p redrive.Plan, byAction []redrive.ActionCoun
 	return nil
 }
 
-func printExcluded(out *screen.Screen, excluded redrive.List[dlqbridge.Exclusion], fixed bool) error {
+// maxDoubtsShown bounds the sends in doubt that a person is shown; the JSON has all.
+const maxDoubtsShown = 20
+
+// printInDoubt names those of which nobody knows whether they went out, so that
+// a person can say it.
+func printInDoubt(out *screen.Screen, indent string, ids []string) {
+	n := len(ids)
+	if n == 0 {
+		return
+	}
+	shown := ids[:min(n, maxDoubtsShown)]
+	out.Printf("%s%s: nobody knows whether these went out, so nothing sends them again on a guess\n", indent, screen.Styled{Style: screen.Yellow, Text: itoa(n) + " in doubt"})
+	for _, id := range shown {
+		out.Printf("%s  %s\n", indent, id)
+	}
+	if more := n - len(shown); more > 0 {
+		out.Printf("%s  and %d more (-o json lists all)\n", indent, more)
+	}
+	out.Printf("%s  evidence may settle them by itself (dlqbridge redrive observe); else look at the queue or the worker's log and say what you saw: dlqbridge triage settle-send %s --to sent|not-sent --reason … --evidence …\n", indent, shown[0])
+}
+
+// reasonCounts are numbers by reason for a person: "held 1, not_before 2".
+func reasonCounts(counts map[dlqbridge.ExcludeReason]int) (words string, sum int) {
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s %d", reason, counts[reason]))
+		sum += counts[reason]
+	}
+	return strings.Join(parts, ", "), sum
+}
+
+// printExcludedApart lists what the plan left out and what the run itself did
+// each by itself. What only the plan file lists is counted.
+func printExcludedApart(out *screen.Screen, r redrive.Result, fixed bool) error {
+	var byPlan, byRun redrive.List[dlqbridge.Exclusion]
+	for e, err := range r.Excluded.All() {
+		if err != nil {
+			return err
+		}
+		if e.ByRun {
+			byRun.Add(e)
+		} else {
+			byPlan.Add(e)
+		}
+	}
+	if words, n := reasonCounts(r.ExcludedByPlan); byPlan.Len() == 0 && n > 0 {
+		out.Printf("%s: %s; the plan file lists them\n", screen.Styled{Style: screen.Yellow, Text: itoa(n) + " excluded by the plan"}, words)
+	}
+	if err := printExcluded(out, " by the plan", byPlan, fixed); err != nil {
+		return err
+	}
+	return printExcluded(out, " by the run", byRun, fixed)
+}
+
+func printExcluded(out *screen.Screen, by string, excluded redrive.List[dlqbridge.Exclusion], fixed bool) error {
 	if excluded.Len() == 0 {
 		return nil
 	}
@@ -250,12 +304,8 @@ func printExcluded(out *screen.Screen, excluded redrive.List[dlqbridge.Exclusion
 			example[e.Reason] = e.ID
 		}
 	}
-	var summary []string
-	for reason, n := range counts {
-		summary = append(summary, fmt.Sprintf("%s %d", reason, n))
-	}
-	slices.Sort(summary)
-	out.Printf("%s: %s\n", screen.Styled{Style: screen.Yellow, Text: fmt.Sprintf("%d excluded", excluded.Len())}, strings.Join(summary, ", "))
+	words, n := reasonCounts(counts)
+	out.Printf("%s: %s\n", screen.Styled{Style: screen.Yellow, Text: fmt.Sprintf("%d excluded%s", n, by)}, words)
 	table := out.NewTable("  RECORD", "REASON", "DETAIL")
 	for e, err := range excluded.All() {
 		if err != nil {
@@ -409,11 +459,11 @@ func (s *session) finish(ctx context.Context, c *redrive.Controller, r redrive.R
 		r.Outcomes = map[dlqbridge.SendOutcome]int{}
 	}
 	var waitErr error
-	if waitFor && runErr == nil && r.Records.Len() > 0 {
-		var outcomes map[dlqbridge.SendOutcome]int
-		if outcomes, waitErr = c.Wait(ctx, r.Records); outcomes != nil {
-			r.Outcomes = outcomes
-		}
+	switch {
+	case waitFor && runErr == nil && r.Records.Len()+r.InDoubt.Len() > 0:
+		waitErr = c.WaitFor(ctx, &r)
+	case r.Looked:
+		c.Recount(ctx, &r)
 	}
 	if r.Job == "" && r.State == "" {
 		r.State = dlqbridge.JobDone
@@ -429,7 +479,7 @@ func (s *session) finish(ctx context.Context, c *redrive.Controller, r redrive.R
 		return fmt.Errorf("wait for the outcomes: %w", waitErr)
 	case r.State == dlqbridge.JobFailed:
 		return errSaid
-	case !r.Clean() || r.Outcomes[dlqbridge.OutcomeRecurred]+r.Outcomes[dlqbridge.OutcomeUnconfirmed] > 0:
+	case !r.Clean() || waitFor && r.Outcomes[dlqbridge.OutcomeRecurred]+r.Outcomes[dlqbridge.OutcomeUnconfirmed] > 0:
 		return errPartial
 	}
 	return nil
@@ -442,7 +492,7 @@ func printResult(out *screen.Screen, r redrive.Result, fixed bool) error {
 			out.Printf(": %s", r.Reason)
 		}
 		out.Printf("\n")
-		return printExcluded(out, r.Excluded, fixed)
+		return printExcludedApart(out, r, fixed)
 	}
 	out.Printf("%s  %s: %d of %d sent", screen.Styled{Style: screen.Bold, Text: strings.Join(r.Jobs, ", ")}, string(r.State), r.Sent, r.Selected)
 	if r.Reason != "" {
@@ -450,15 +500,18 @@ func printResult(out *screen.Screen, r redrive.Result, fixed bool) error {
 	}
 	out.Printf("\n")
 	printActions(out, r.ByAction)
-	var outcomes []string
-	for o, n := range r.Outcomes {
-		outcomes = append(outcomes, fmt.Sprintf("%s %d", o, n))
+	if words := outcomeWords(r.Outcomes); words != "" {
+		out.Printf("outcomes: %s\n", words)
 	}
-	slices.Sort(outcomes)
-	if len(outcomes) > 0 {
-		out.Printf("outcomes: %s\n", strings.Join(outcomes, ", "))
+	var doubts []string // as few as a person could ever settle
+	for id, err := range r.InDoubt.All() {
+		if err != nil {
+			return err
+		}
+		doubts = append(doubts, id)
 	}
-	if err := printExcluded(out, r.Excluded, fixed); err != nil {
+	printInDoubt(out, "", doubts)
+	if err := printExcludedApart(out, r, fixed); err != nil {
 		return err
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,9 @@ It shows sent, completed, recurred and unconfirmed apart, for each canary step a
 each group of failures, with the share of success and the time until an outcome was
 seen. In the JSON these are outcomes, successRate, timeToOutcome (medianSeconds,
 p95Seconds, of), steps and signatures; estimatedEnd is when the rest will be sent,
-null where nobody can say. --follow reads the job each second and counts again now
+null where nobody can say. What the plan did not select (excludedByPlan) stands apart
+from what it did and the run left out (excludedByRun), each by reason, and the sends
+in doubt are named (inDoubtRecords). --follow reads the job each second and counts again now
 and then, the seldomer the longer it takes. Stopped by a signal it only looks away:
 the job goes on, and the exit code is 0.`, redrive.MaxTally),
 		Example: `  dlqbridge redrive status j_… --follow     # until it ends or pauses
@@ -166,6 +169,14 @@ type jobDoc struct {
 	Sent        int                `json:"sent"`
 	InDoubt     int                `json:"inDoubt"`
 	Excluded    int                `json:"excluded"`
+	// ExcludedByPlan counts by reason what the plan did not select, ExcludedByRun
+	// what it did and the run left out: the excluded members, and what had changed
+	// before the job began.
+	ExcludedByPlan map[dlqbridge.ExcludeReason]int `json:"excludedByPlan"`
+	ExcludedByRun  map[dlqbridge.ExcludeReason]int `json:"excludedByRun"`
+	// InDoubtRecords are the ids of the counted members in doubt; null where only
+	// the job's own numbers are known.
+	InDoubtRecords []string `json:"inDoubtRecords"`
 	// Outcomes counts what came of the first Counted members, in the words of
 	// `redrive run`: sent still waits. Null where only the job's own numbers, of
 	// its last write, are known.
@@ -208,6 +219,7 @@ func jobDocument(j dlqbridge.Job) jobDoc {
 		ID: j.ID, State: j.State, Reason: orNull(j.Reason), Cause: j.Cause, Destination: j.Destination, Route: orNull(j.Route), Fix: j.Fix,
 		By: j.By.String(), Why: j.Why, Rate: j.Rate.String(), Burst: j.Burst, MaxInFlight: j.MaxInFlight, Created: dlqbridge.FormatTime(j.Created),
 		Ended: at(j.Ended), Selected: j.Selected, Sent: j.Sent, InDoubt: j.InDoubt, Excluded: j.Excluded,
+		ExcludedByPlan: orNone(j.LeftOut.Plan), ExcludedByRun: j.LeftOut.Run(),
 		Canary: orEmpty(j.Canary), Step: j.Step, Doing: orNull(j.Doing), Trail: trail,
 	}
 }
@@ -233,7 +245,7 @@ func tallied(j dlqbridge.Job, t redrive.Tally) jobDoc {
 		j.InDoubt = t.InDoubt
 	}
 	d := jobDocument(j)
-	d.Outcomes, d.Counted = t.Outcomes, &t.Counted
+	d.Outcomes, d.Counted, d.InDoubtRecords = t.Outcomes, &t.Counted, append([]string{}, t.Doubts...)
 	return d
 }
 
@@ -264,6 +276,23 @@ func joinInts(list []int) string {
 		texts[i] = itoa(n)
 	}
 	return strings.Join(texts, ",")
+}
+
+func orNone(counts map[dlqbridge.ExcludeReason]int) map[dlqbridge.ExcludeReason]int {
+	if counts == nil {
+		return map[dlqbridge.ExcludeReason]int{}
+	}
+	return counts
+}
+
+// excludedCell is what one of the two left out, in a line's space: "3: held 1,
+// not_before 2".
+func excludedCell(counts map[dlqbridge.ExcludeReason]int) string {
+	words, n := reasonCounts(counts)
+	if n == 0 {
+		return "0"
+	}
+	return itoa(n) + ": " + words
 }
 
 func orEmpty(steps []int) []int {
@@ -297,10 +326,12 @@ func (s *session) showJob(ctx context.Context, c *redrive.Controller, j dlqbridg
 		} else if d.Doing != nil {
 			out.Printf("  %s\n", *d.Doing)
 		}
-		out.Printf("  %s %d selected, %d sent, %d in doubt, %d excluded\n", bar(j), d.Selected, d.Sent, d.InDoubt, d.Excluded)
+		out.Printf("  %s %d selected, %d sent, %d in doubt\n", bar(j), d.Selected, d.Sent, d.InDoubt)
+		out.Printf("  excluded by the plan %s\n  excluded by the run %s\n", excludedCell(d.ExcludedByPlan), excludedCell(d.ExcludedByRun))
 		if words := outcomeWords(d.Outcomes); words != "" {
 			out.Printf("  outcomes: %s\n", words)
 		}
+		printInDoubt(out, "  ", d.InDoubtRecords)
 		printStanding(out, d)
 		if *d.Counted < d.Selected {
 			out.Printf("  counted are the first %d of %d records\n", *d.Counted, d.Selected)
@@ -329,8 +360,8 @@ func (s *session) redriveList() *cobra.Command {
 		Use:   "list",
 		Short: "List jobs, the newest first",
 		Long: fmt.Sprintf(`Lists jobs. Of those that run, pause or were stopped, whose process may have
-died, it counts what was sent from the records themselves, of at most %d in
-all; the others say what they wrote at their end. `+"`dlqbridge redrive status`"+` counts the outcomes of any one.`, redrive.MaxTally),
+died, and of those with sends in doubt, it counts what was sent from the records
+themselves, of at most %d in all; the others say what they wrote at their end. `+"`dlqbridge redrive status`"+` counts the outcomes of any one.`, redrive.MaxTally),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b, err := s.open(cmd.Context(), nil)
@@ -353,7 +384,8 @@ all; the others say what they wrote at their end. `+"`dlqbridge redrive status`"
 			left := redrive.MaxTally
 			for _, j := range jobs {
 				look := 0
-				if j.State != dlqbridge.JobDone && j.State != dlqbridge.JobFailed { // those wrote their end themselves
+				// Those that ended wrote their numbers themselves; a doubt may be settled since.
+				if j.State != dlqbridge.JobDone && j.State != dlqbridge.JobFailed || j.InDoubt > 0 {
 					look = left
 				}
 				d, err := counted(cmd.Context(), b.Controller(), j, look)
@@ -373,12 +405,15 @@ all; the others say what they wrote at their end. `+"`dlqbridge redrive status`"
 					out.Printf("no jobs\n")
 					return
 				}
-				table := out.NewTable("JOB", "STATE", "CAUSE", "SENT", "OF", "IN DOUBT", "EXCLUDED", "SINCE", "BY", "DESTINATION")
+				table := out.NewTable("JOB", "STATE", "CAUSE", "SENT", "OF", "IN DOUBT", "EXCLUDED BY PLAN", "BY RUN", "SINCE", "BY", "DESTINATION")
 				for _, d := range docs {
-					table.Row(d.ID, string(d.State), string(d.Cause), itoa(d.Sent), itoa(d.Selected), itoa(d.InDoubt), itoa(d.Excluded),
+					table.Row(d.ID, string(d.State), string(d.Cause), itoa(d.Sent), itoa(d.Selected), itoa(d.InDoubt), excludedCell(d.ExcludedByPlan), excludedCell(d.ExcludedByRun),
 						d.Created, d.By, d.Destination)
 				}
 				table.Flush()
+				if slices.ContainsFunc(docs, func(d jobDoc) bool { return d.InDoubt > 0 }) {
+					out.Printf("nobody knows whether those in doubt went out: dlqbridge redrive status JOB names them\n")
+				}
 			})
 		},
 	}
