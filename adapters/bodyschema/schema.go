@@ -63,7 +63,7 @@ const (
 // Check says where a body breaks the schema; nil is nowhere.
 func (s *Schema) Check(body []byte) error {
 	body = bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF")) // a byte order mark
-	if err := s.hasHugeNumber(body); err != nil {
+	if err := s.unclear(body); err != nil {
 		return err
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
@@ -114,22 +114,51 @@ func violations(out []string, e *jsonschema.ValidationError) []string {
 	return append(out, place+" ("+keyword+")")
 }
 
-// hasHugeNumber refuses numbers that cannot be computed with.
-func (s *Schema) hasHugeNumber(body []byte) error {
+// unclear refuses what cannot be checked: numbers that cannot be computed with,
+// and names that stand twice, since the check would be of one of the two only.
+func (s *Schema) unclear(body []byte) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
+	// An object's names; nil is a list. Name says that one comes next.
+	type level struct {
+		names map[string]bool
+		name  bool
+	}
+	levels := []level{{}}
 	for token, err := d.Token(); err == nil; token, err = d.Token() {
-		n, ok := token.(json.Number)
-		if !ok {
+		at := &levels[len(levels)-1]
+		if name, ok := token.(string); ok && at.name {
+			if at.names[name] {
+				return s.broken("a name stands twice in one object, and which of the two counts is not certain")
+			}
+			at.names[name], at.name = true, false
 			continue
 		}
-		_, exponent, _ := strings.Cut(strings.ToLower(n.String()), "e")
-		if exponent == "" {
-			continue
-		}
-		if e, err := strconv.Atoi(exponent); err != nil || e > maxExponent || e < -maxExponent {
-			return s.broken("a number is too large to be checked")
+		at.name = at.names != nil
+		switch v := token.(type) {
+		case json.Delim:
+			switch v {
+			case '{':
+				levels = append(levels, level{map[string]bool{}, true})
+			case '[':
+				levels = append(levels, level{})
+			default:
+				levels = levels[:len(levels)-1]
+			}
+		case json.Number:
+			if tooLarge(v.String()) {
+				return s.broken("a number is too large to be checked")
+			}
 		}
 	}
 	return nil // what ended it early the check itself will say
+}
+
+func tooLarge(number string) bool {
+	_, exponent, _ := strings.Cut(strings.ToLower(number), "e")
+	if exponent == "" {
+		return false
+	}
+	e, err := strconv.Atoi(exponent)
+	return err != nil || e > maxExponent || e < -maxExponent
 }

@@ -43,6 +43,9 @@ func TestCheck(t *testing.T) {
 		{`{"order":1,"customer":{"id":"c_1"},"x":1}`, "the body (additionalProperties)"},
 		{`[]`, "the body (type)"},
 		{`{`, "it is not JSON"},
+		{`{"order":1,"customer":{"id":"c_1"},"order":1}`, "a name stands twice in one object, and which of the two counts is not certain"},
+		{`{"order":1,"customer":{"id":"c_1","\u0069d":"c_2"}}`, "a name stands twice in one object, and which of the two counts is not certain"},
+		{`{"order":1,"customer":{"order":["order",{"id":[{"id":1}]},{"id":"id"}],"id":"c_1"}}`, ""},
 		{`{"order":1e999999999,"customer":{"id":"c_1"}}`, "a number is too large to be checked"},
 	} {
 		err := s.Check([]byte(tt.body))

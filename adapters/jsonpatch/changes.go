@@ -1,6 +1,7 @@
 package jsonpatch
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 )
@@ -10,61 +11,92 @@ type Change struct {
 	// Op is add, remove or replace.
 	Op   string `json:"op"`
 	Path string `json:"path"`
-	// Before and After are the values as JSON; absent where there is none.
+	// Before and After are the values as JSON, as they are written; absent where
+	// there is none, or where it cannot be shown as JSON.
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
 }
 
 // Changes lists how two bodies differ, in the order of the first: members by
-// name, elements by position. Bodies that cannot be read differ as a whole.
+// name, elements by position. A byte order mark, white space, the order of
+// members and the spelling of texts are no difference; the spelling of numbers
+// is one. Where a name stands twice, or a body is not JSON, the whole differs.
 func Changes(before, after []byte) []Change {
+	if bytes.Equal(before, after) {
+		return []Change{}
+	}
+	_, before = cutMark(before)
+	_, after = cutMark(after)
 	a, errA := read(before)
 	b, errB := read(after)
-	if errA != nil || errB != nil {
-		return nil
+	switch {
+	case errA != nil && errB != nil:
+		return []Change{{Op: "replace"}}
+	case errA != nil:
+		return []Change{{Op: "replace", After: compact(&b.value)}}
+	case errB != nil:
+		return []Change{{Op: "replace", Before: compact(&a.value)}}
 	}
-	return changes([]Change{}, "", a, b)
+	return changes([]Change{}, "", &a.value, &b.value)
 }
 
-func changes(out []Change, at string, a, b tree) []Change {
-	switch {
-	case a.kind != b.kind || a.kind != '{' && a.kind != '[':
-		if !a.equal(b) {
-			out = append(out, Change{Op: "replace", Path: at, Before: encode(a), After: encode(b)})
-		}
+func changes(out []Change, at string, a, b *value) []Change {
+	if bytes.Equal(a.bytes(), b.bytes()) {
 		return out
-	case a.kind == '[':
+	}
+	switch {
+	case a.kind == '"' && b.kind == '"' && text(a.raw) == text(b.raw):
+		return out
+	case a.kind != b.kind || !a.holds():
+		return append(out, Change{Op: "replace", Path: at, Before: compact(a), After: compact(b)})
+	}
+	a.open()
+	b.open()
+	if a.kind == '[' {
 		for i := range max(len(a.members), len(b.members)) {
 			path := at + "/" + strconv.Itoa(i)
 			switch {
 			case i >= len(b.members):
-				out = append(out, Change{Op: "remove", Path: path, Before: encode(a.members[i].value)})
+				out = append(out, Change{Op: "remove", Path: path, Before: compact(&a.members[i].value)})
 			case i >= len(a.members):
-				out = append(out, Change{Op: "add", Path: path, After: encode(b.members[i].value)})
+				out = append(out, Change{Op: "add", Path: path, After: compact(&b.members[i].value)})
 			default:
-				out = changes(out, path, a.members[i].value, b.members[i].value)
+				out = changes(out, path, &a.members[i].value, &b.members[i].value)
 			}
 		}
 		return out
 	}
-	inB := make(map[string]tree, len(b.members))
-	for _, m := range b.members {
-		inB[m.name] = m.value
+	inA, inB := a.byName(), b.byName()
+	if len(inA) < len(a.members) || len(inB) < len(b.members) {
+		whole := Change{Op: "replace", Path: at, Before: compact(a), After: compact(b)}
+		if !bytes.Equal(whole.Before, whole.After) {
+			out = append(out, whole)
+		}
+		return out
 	}
-	inA := make(map[string]bool, len(a.members))
-	for _, m := range a.members {
-		inA[m.name] = true
+	for i := range a.members {
+		m := &a.members[i]
 		path := at + "/" + escape(m.name)
 		if v, ok := inB[m.name]; ok {
-			out = changes(out, path, m.value, v)
+			out = changes(out, path, &m.value, v)
 		} else {
-			out = append(out, Change{Op: "remove", Path: path, Before: encode(m.value)})
+			out = append(out, Change{Op: "remove", Path: path, Before: compact(&m.value)})
 		}
 	}
-	for _, m := range b.members {
-		if !inA[m.name] {
-			out = append(out, Change{Op: "add", Path: at + "/" + escape(m.name), After: encode(m.value)})
+	for i := range b.members {
+		if m := &b.members[i]; inA[m.name] == nil {
+			out = append(out, Change{Op: "add", Path: at + "/" + escape(m.name), After: compact(&m.value)})
 		}
+	}
+	return out
+}
+
+// byName is the opened members by name: fewer than there are where one stands
+// there twice.
+func (v *value) byName() map[string]*value {
+	out := make(map[string]*value, len(v.members))
+	for i := range v.members {
+		out[v.members[i].name] = &v.members[i].value
 	}
 	return out
 }

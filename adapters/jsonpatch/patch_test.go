@@ -3,7 +3,6 @@ package jsonpatch
 import (
 	"encoding/json"
 	"errors"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -40,9 +39,9 @@ func TestApply(t *testing.T) {
 		{"no parent", `[{"op":"add","path":"/a/b","value":1}]`, `{"q":1}`, `the patch does not apply: operation 1, add "/a/b": there is nothing`},
 		{"nothing to remove", `[{"op":"add","path":"/x","value":1},{"op":"remove","path":"/gone"}]`, `{"q":1}`, `the patch does not apply: operation 2, remove "/gone": there is nothing`},
 		{"a position beyond the end", `[{"op":"add","path":"/a/7","value":1}]`, `{"a":[1]}`, `the patch does not apply: operation 1, add "/a/7": the list has no such position`},
-		{"no negative positions", `[{"op":"add","path":"/a/-1","value":1}]`, `{"a":[1]}`, `the patch does not apply: operation 1, add "/a/-1": the list has no such position`},
+		{"no negative positions", `[{"op":"add","path":"/a/-1","value":1}]`, `{"a":[1]}`, `the patch does not apply: operation 1, add "/a/-1": in a list a position is 0, or a number without sign and leading zeros`},
 		{"it changes nothing", `[{"op":"replace","path":"/a","value":1}]`, `{"a":1}`, `the patch does not apply: it changes nothing`},
-		{"no object is left", `[{"op":"replace","path":"","value":"x"}]`, `{"a":1}`, `the patch does not apply: operation 1, replace "": it cannot be carried out there`},
+		{"no object is left", `[{"op":"replace","path":"","value":"x"}]`, `{"a":1}`, `the patch does not apply: what it leaves is no JSON object or list`},
 		// RFC 7386, appendix A, where the body is an object.
 		{"merge: replace", `{"a":"c"}`, `{"a":"b"}`, `{"a":"c"}`},
 		{"merge: add", `{"b":"c"}`, `{"a":"b"}`, `{"a":"b","b":"c"}`},
@@ -63,6 +62,8 @@ func TestApply(t *testing.T) {
 		{"other characters", `{"x":"é"}`, `{"a":"\ud83d\ude00 \u2028 é \u0000"}`, `{"a":"\ud83d\ude00 \u2028 é \u0000","x":"é"}`},
 		{"half a character in a value", `{"x":1}`, `{"a":"\ud800"}`, `{"a":"\ud800","x":1}`},
 		{"numbers of two values differ", `[{"op":"test","path":"/a","value":9007199254740992},{"op":"remove","path":"/a"}]`, `{"a":9007199254740993}`, `the patch does not apply: operation 1, test "/a": the value there is another one`},
+		{"half a character is like no other", `[{"op":"test","path":"/a","value":"�"},{"op":"remove","path":"/a"}]`, `{"a":"\ud800"}`, `the patch does not apply: operation 1, test "/a": the value there is another one`},
+		{"half a character is found by no name", "{\"\ufffd\":null,\"x\":1}", `{"\ud800":0}`, `{"\ud800":0,"x":1}`},
 		{"a byte order mark stays", `{"x":1}`, "\xEF\xBB\xBF{}", "\xEF\xBB\xBF{\"x\":1}"},
 		// What cannot be patched.
 		{"no JSON", `{"x":1}`, `deadbeef0001`, "the body cannot be patched: it is not JSON"},
@@ -70,8 +71,10 @@ func TestApply(t *testing.T) {
 		{"a number", `{"x":1}`, `17`, "the body cannot be patched: it is neither a JSON object nor a list"},
 		{"empty", `{"x":1}`, ``, "the body cannot be patched: it is not JSON"},
 		{"two values", `{"x":1}`, `{} {}`, "the body cannot be patched: it is not JSON"},
-		{"a name twice", `{"x":1}`, `{"a":{"b":1,"\u0062":2}}`, "the body cannot be patched: it names /a/b twice, and which of the two counts is not certain"},
-		{"half a character in a name", `{"x":1}`, `{"\ud800":1}`, "the body cannot be patched: a name at /\uFFFD holds half of a character"},
+		{"a name twice", `{"a":{"b":3}}`, `{"a":{"b":1,"\u0062":2}}`, "the body cannot be patched: it names /a/b twice, and which of the two counts is not certain"},
+		{"a name twice on the way", `[{"op":"remove","path":"/a/b"}]`, `{"a":{"b":1},"a":{"b":1}}`, "the body cannot be patched: it names /a twice, and which of the two counts is not certain"},
+		{"a name twice in what is tested", `[{"op":"test","path":"/a","value":{"b":1}},{"op":"remove","path":"/a"}]`, `{"a":{"b":1,"b":1}}`, "the body cannot be patched: a name stands twice in /a, and which of the two counts is not certain"},
+		{"a name twice to be moved over", `[{"op":"move","from":"/x","path":"/b"}]`, `{"x":0,"b":1,"b":2}`, "the body cannot be patched: it names /b twice, and which of the two counts is not certain"},
 		{"a merge into a list", `{"x":1}`, `[1]`, `{"x":1}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,214 +122,4 @@ func TestDeepBodiesCostNothingButTime(t *testing.T) {
 	if got := applied(t, many, `{"a":["`+strings.Repeat("x", 1000)+`"]}`); !strings.Contains(got, "it copies too much") {
 		t.Errorf("%.100s", got)
 	}
-}
-
-// FuzzApply: whatever stands in patch and body, nothing breaks, what is changed
-// is what the operations name, and the rest has its digits and its order.
-func FuzzApply(f *testing.F) {
-	f.Add([]byte(`[{"op":"add","path":"/b","value":1}]`), []byte(`{"a":1.0}`))
-	f.Add([]byte(`[{"op":"move","from":"/a/0","path":"/b/-"},{"op":"test","path":"/b/0","value":1e5}]`), []byte(`{"a":[1e5,2],"b":[]}`))
-	f.Add([]byte(`{"a":{"b":null,"c":[null]}}`), []byte(`{"a":{"b":616581622363398142,"d":-0.0}}`))
-	f.Add([]byte(`[{"op":"replace","path":"/~01/0","value":"<"}]`), []byte("{\"~1\":[\"\\ud800\"],\"\u2028\":1}"))
-	f.Add([]byte(`[{"op":"copy","from":"/a","path":"/a/b"},{"op":"remove","path":"/a/b/b"}]`), []byte(`{"a":{"b":{"b":1}}}`))
-	f.Fuzz(func(t *testing.T, patch, body []byte) {
-		p, err := Parse(patch)
-		if err != nil {
-			return
-		}
-		out, err := p.Apply(body)
-		if err != nil {
-			if _, ok := errors.AsType[*Error](err); !ok {
-				t.Fatal(err)
-			}
-			return
-		}
-		if len(Changes(trimmed(body), trimmed(out))) == 0 {
-			t.Fatalf("%s makes %s of %s, and no change is seen", patch, out, body)
-		}
-		before, _ := read(trimmed(body))
-		after, err := read(trimmed(out))
-		if err != nil {
-			t.Fatalf("%s makes %s of %s: %v", patch, out, body, err)
-		}
-		operations := p.operations
-		if p.Form == dlqbridge.PatchMerge {
-			operations = merging(nil, "", before, p.merge)
-		}
-		want := before
-		for _, o := range operations {
-			op, err := read(o.raw)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var ok bool
-			if want, ok = reference(want, op); !ok {
-				t.Fatalf("%s fits %s, which it should not: %s", patch, body, out)
-			}
-		}
-		if !want.equal(after) {
-			t.Fatalf("%s makes of %s\n%s\nwant\n%s", patch, body, out, encode(want))
-		}
-	})
-}
-
-func trimmed(body []byte) []byte { _, text := cutMark(body); return text }
-
-// reference carries one operation out on trees: RFC 6902 written a second time.
-func reference(doc, o tree) (tree, bool) {
-	field := func(name string) tree { v, _ := o.find(name); return v }
-	path := segments(field("path").text)
-	switch field("op").text {
-	case "add":
-		return set(doc, path, field("value"), false)
-	case "replace":
-		if _, ok := get(doc, path); !ok {
-			return doc, false
-		}
-		return set(doc, path, field("value"), true)
-	case "remove":
-		return drop(doc, path)
-	case "test":
-		v, ok := get(doc, path)
-		return doc, ok && same(v, field("value"))
-	case "copy", "move":
-		from := segments(field("from").text)
-		v, ok := get(doc, from)
-		if !ok {
-			return doc, false
-		}
-		if field("op").text == "move" {
-			if field("from").text == field("path").text {
-				return doc, true
-			}
-			if doc, ok = drop(doc, from); !ok {
-				return doc, false
-			}
-		}
-		return set(doc, path, v, false)
-	}
-	return doc, false
-}
-
-func segments(pointer string) []string {
-	if pointer == "" {
-		return nil
-	}
-	parts := strings.Split(pointer[1:], "/")
-	for i := range parts {
-		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[i])
-	}
-	return parts
-}
-
-func position(s string, n int) (int, bool) {
-	i, err := strconv.Atoi(s)
-	return i, err == nil && i >= 0 && i < n
-}
-
-func get(t tree, path []string) (tree, bool) {
-	for _, s := range path {
-		switch t.kind {
-		case '{':
-			v, ok := t.find(s)
-			if !ok {
-				return t, false
-			}
-			t = v
-		case '[':
-			i, ok := position(s, len(t.members))
-			if !ok {
-				return t, false
-			}
-			t = t.members[i].value
-		default:
-			return t, false
-		}
-	}
-	return t, true
-}
-
-func set(t tree, path []string, v tree, instead bool) (tree, bool) {
-	if len(path) == 0 {
-		return v, true
-	}
-	members := append([]member{}, t.members...)
-	last := len(path) == 1
-	switch t.kind {
-	case '{':
-		for i, m := range members {
-			if m.name != path[0] {
-				continue
-			}
-			var ok bool
-			if members[i].value, ok = set(m.value, path[1:], v, instead); !ok {
-				return t, false
-			}
-			return tree{kind: '{', members: members}, true
-		}
-		return tree{kind: '{', members: append(members, member{path[0], v})}, last
-	case '[':
-		i, ok := position(path[0], len(members))
-		switch {
-		case last && path[0] == "-", last && path[0] == strconv.Itoa(len(members)):
-			return tree{kind: '[', members: append(members, member{"", v})}, !instead
-		case !ok:
-			return t, false
-		case last && !instead:
-			members = append(members[:i], append([]member{{"", v}}, members[i:]...)...)
-		default:
-			if members[i].value, ok = set(members[i].value, path[1:], v, instead); !ok {
-				return t, false
-			}
-		}
-		return tree{kind: '[', members: members}, true
-	}
-	return t, false
-}
-
-func drop(t tree, path []string) (tree, bool) {
-	if len(path) == 0 {
-		return t, false
-	}
-	members := append([]member{}, t.members...)
-	for i, m := range members {
-		name := m.name
-		if t.kind == '[' {
-			name = strconv.Itoa(i)
-		}
-		if name != path[0] {
-			continue
-		}
-		if len(path) == 1 {
-			return tree{kind: t.kind, members: append(members[:i], members[i+1:]...)}, true
-		}
-		var ok bool
-		members[i].value, ok = drop(m.value, path[1:])
-		return tree{kind: t.kind, members: members}, ok
-	}
-	return t, false
-}
-
-// same compares as a test operation does: members in any order. Whether 1.0 is
-// 1 is left to the library.
-func same(a, b tree) bool {
-	if a.kind == '0' && b.kind == '0' {
-		return true
-	}
-	if a.kind != b.kind || a.text != b.text || len(a.members) != len(b.members) {
-		return false
-	}
-	for i, m := range a.members {
-		v := b.members[i].value
-		if a.kind == '{' {
-			var ok bool
-			if v, ok = b.find(m.name); !ok {
-				return false
-			}
-		}
-		if !same(m.value, v) {
-			return false
-		}
-	}
-	return true
 }
