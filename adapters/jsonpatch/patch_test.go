@@ -113,6 +113,33 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// A byte order mark, as some editors write one, hides no change; nor does a body
+// that cannot be read, or a name that stands twice.
+func TestChangesAreToldOfAnyBody(t *testing.T) {
+	const mark = "\xEF\xBB\xBF"
+	for _, tt := range []struct{ before, after, want string }{
+		{mark + `{"a":1}`, mark + `{"a":2}`, `[{"op":"replace","path":"/a","before":1,"after":2}]`},
+		{mark + `{"a":1}`, `{"a":2}`, `[{"op":"replace","path":"/a","before":1,"after":2}]`},
+		{`{"a":1}`, mark + ` {"a": 1 }`, `[]`},
+		{`{"a":"\u00e9","b":1}`, `{"b":1,"a":"é"}`, `[]`},
+		{`{"a":1.0}`, `{"a":1}`, `[{"op":"replace","path":"/a","before":1.0,"after":1}]`},
+		{`{"a":"\ud800"}`, `{"a":"\ud801"}`, `[{"op":"replace","path":"/a","before":"\ud800","after":"\ud801"}]`},
+		{`{"a":"\ud800"}`, `{"a":"\uFFFD"}`, `[{"op":"replace","path":"/a","before":"\ud800","after":"\uFFFD"}]`},
+		{`{"\ud800":1}`, `{"\ud801":1}`, `[{"op":"remove","path":"/` + "\uFFFD" + `","before":1},{"op":"add","path":"/` + "\uFFFD" + `","after":1}]`},
+		{`{"x":{"a":1,"a":2},"y":0}`, `{"x":{"a":2,"a":2},"y":0}`, `[{"op":"replace","path":"/x","before":{"a":1,"a":2},"after":{"a":2,"a":2}}]`},
+		{`{"x":{"a":1, "a":2},"y":0}`, `{"x":{"a":1,"a":2},"y":1}`, `[{"op":"replace","path":"/y","before":0,"after":1}]`},
+		{`deadbeef`, `{"a": 1}`, `[{"op":"replace","path":"","after":{"a":1}}]`},
+		{`{"a": 1}`, ``, `[{"op":"replace","path":"","before":{"a":1}}]`},
+		{`deadbeef`, "\xFF", `[{"op":"replace","path":""}]`},
+		{`deadbeef`, `deadbeef`, `[]`},
+		{`{"a":1}`, `[1]`, `[{"op":"replace","path":"","before":{"a":1},"after":[1]}]`},
+	} {
+		if got, err := json.Marshal(Changes([]byte(tt.before), []byte(tt.after))); err != nil || string(got) != tt.want {
+			t.Errorf("%q to %q\ngot  %s %v\nwant %s", tt.before, tt.after, got, err, tt.want)
+		}
+	}
+}
+
 func TestDeepBodiesCostNothingButTime(t *testing.T) {
 	deep := strings.Repeat(`[`, 9_000) + strings.Repeat(`]`, 9_000)
 	if got := applied(t, `{"x":1}`, `{"d":`+deep+`}`); got != `{"d":`+deep+`,"x":1}` {

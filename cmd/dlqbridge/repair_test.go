@@ -364,6 +364,47 @@ func TestADifferenceIsSafeToLookAt(t *testing.T) {
 	})
 }
 
+// A preview tells the truth also of a body with a byte order mark, of a letter
+// whose body is the same and whose attributes are not, and of one that is not JSON.
+func TestAPreviewSaysWhatChanges(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		preview := func(args ...string) string {
+			return b.ok(append(append([]string{"triage", "repair"}, args...), "--dry-run")...).stdout
+		}
+		says := func(got string, want, not []string) {
+			t.Helper()
+			for _, text := range want {
+				if !strings.Contains(got, text) {
+					t.Errorf("%q is missing in\n%s", text, got)
+				}
+			}
+			for _, text := range not {
+				if strings.Contains(got, text) {
+					t.Errorf("%q is in\n%s", text, got)
+				}
+			}
+		}
+		const mark = "\xEF\xBB\xBF"
+		marked := b.arrive("t-1", mark+`{"n":1,"odd":"\ud800"}`, badInput)
+		says(preview(marked, "--patch", b.patchFile(`{"n":2}`)), []string{"- /n  1", "+ /n  2"}, []string{"same"})
+		b.repair(0, marked, `{"n":2}`)
+		if got := b.body(marked); got != mark+`{"n":2,"odd":"\ud800"}` {
+			t.Errorf("%q", got)
+		}
+
+		first := func(id string) string { // a letter that is not the newest, which would be sent
+			keys := document[struct{ Arrivals []struct{ Key string } }](b, 0, "records", "show", id).Arrivals
+			return preview(id, "--arrival", keys[0].Key)
+		}
+		b.arrive("t-2", `{"n":1}`, badInput)
+		says(first(b.arrive("t-2", `{"n":1}`, row{"cause": "timeout"})), []string{"the same body, byte for byte", "attributes that differ: agent.ctx"}, []string{"- /"})
+		b.arrive("t-3", `{"n":1}`, badInput)
+		says(first(b.arrive("t-3", mark+`{ "n": 1 }`, badInput)), []string{"the same fields, in another order or spelling"}, []string{"byte for byte", "attributes that"})
+		b.arrive("t-4", `deadbeef`, badInput)
+		says(first(b.arrive("t-4", `{"n":1}`, badInput)), []string{`- the whole body  {"n":1}`, "+ the whole body  (not JSON;"}, []string{"same"})
+	})
+}
+
 // The group of what is sent is that of the letter that was chosen, so it waits
 // behind what came before it there.
 func TestAChosenLetterStandsInItsOwnGroup(t *testing.T) {

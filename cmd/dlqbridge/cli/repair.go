@@ -214,7 +214,7 @@ func printRepaired(out *screen.Screen, d repairDoc) {
 		}
 		out.Printf(line, r.ID, r.Repair.After.Version, r.Repair.After.Bytes, r.Repair.Before.Bytes, statusCell(r.Status), string(r.Action))
 		if d.DryRun {
-			printChanges(out, r.Repair.Changes)
+			printChanges(out, *r.Repair)
 		}
 		if r.Note != "" && (d.DryRun || len(d.Records) == 1) {
 			out.Printf("  %s\n", r.Note)
@@ -231,29 +231,41 @@ func printRepaired(out *screen.Screen, d repairDoc) {
 }
 
 // printChanges shows a difference field by field, as a diff does.
-func printChanges(out *screen.Screen, changes []jsonpatch.Change) {
-	if len(changes) == 0 {
-		out.Printf("  the same fields, in another order or spelling\n")
+func printChanges(out *screen.Screen, r triage.Repaired) {
+	switch {
+	case r.SameBody:
+		out.Printf("  the same body, byte for byte\n")
+	case len(r.Changes) == 0:
+		out.Printf("  the same fields, in another order or spelling, or with another byte order mark\n")
 	}
-	for i, c := range changes {
+	for i, c := range r.Changes {
 		if i == maxShownChanges {
-			out.Printf("  and %d more\n", len(changes)-i)
+			out.Printf("  and %d more\n", len(r.Changes)-i)
 			break
 		}
 		path := c.Path
 		if path == "" {
 			path = "the whole body"
 		}
-		if c.Before != nil {
+		if c.Op != "add" {
 			out.Printf("  %s\n", screen.Styled{Style: screen.Red, Text: "- " + path + "  " + shown(c.Before)})
 		}
-		if c.After != nil {
+		if c.Op != "remove" {
 			out.Printf("  %s\n", screen.Styled{Style: screen.Green, Text: "+ " + path + "  " + shown(c.After)})
 		}
+	}
+	if len(r.Attributes) > 0 {
+		out.Printf("  attributes that differ: %s\n", strings.Join(r.Attributes, ", "))
+	}
+	if r.Group {
+		out.Printf("  another group or ordering key\n")
 	}
 }
 
 func shown(value []byte) string {
+	if value == nil {
+		return "(not JSON; `dlqbridge records payload` shows it)"
+	}
 	if len(value) <= maxShownValue {
 		return string(value)
 	}

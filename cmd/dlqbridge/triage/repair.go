@@ -1,9 +1,11 @@
 package triage
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -41,6 +43,27 @@ type Repaired struct {
 	Form    string             `json:"form,omitempty"`
 	Patch   string             `json:"patchSha256,omitempty"`
 	Changes []jsonpatch.Change `json:"ops"`
+	// SameBody: the bodies are the same byte for byte. Without it and without
+	// changes they differ in spelling only.
+	SameBody bool `json:"sameBody"`
+	// Attributes are the names of those that differ, and Group says that the
+	// group or ordering key does: another letter may have others.
+	Attributes []string `json:"attributes,omitempty"`
+	Group      bool     `json:"group,omitempty"`
+}
+
+// compare says what another payload changes.
+func (r *Repaired) compare(before, after dlqbridge.Payload) {
+	r.Changes, r.SameBody, r.Group = jsonpatch.Changes(before.Body, after.Body), bytes.Equal(before.Body, after.Body), before.GroupKey != after.GroupKey
+	for _, a := range slices.Concat(before.Attributes, after.Attributes) {
+		was, had := before.Attribute(a.Name)
+		is, has := after.Attribute(a.Name)
+		if had != has || was.Type != is.Type || !bytes.Equal(was.Value, is.Value) {
+			r.Attributes = append(r.Attributes, a.Name)
+		}
+	}
+	slices.Sort(r.Attributes)
+	r.Attributes = slices.Compact(r.Attributes)
 }
 
 // Sum is a payload version in numbers.
@@ -89,7 +112,7 @@ func (m Mover) repair(ctx context.Context, c dlqbridge.Case, r Request, p plan) 
 	made := dlqbridge.Repair{
 		Version: k.PayloadVersion + 1, Payload: base.name, Was: k.PayloadName(), Base: base.name, BaseSHA256: payload.Hash(), Chosen: base.chosen,
 	}
-	before := payload.Body
+	before := payload
 	if patch := r.Repair.Patch; patch != nil {
 		made.Form, made.PatchSHA256 = patch.Form, patch.SHA256
 		if payload, err = m.patched(k, base.letter, payload, patch); err != nil {
@@ -117,13 +140,13 @@ func (m Mover) repair(ctx context.Context, c dlqbridge.Case, r Request, p plan) 
 	p.note.Repair = &made
 	p.repaired = &Repaired{
 		Before: now, After: Sum{made.Version, made.SHA256, made.Bytes}, Form: string(made.Form), Patch: made.PatchSHA256,
-		Changes: jsonpatch.Changes(before, payload.Body),
 	}
 	if base.name != k.PayloadName() { // a person is shown what changes against what would be sent
 		if sent, err := m.Store.Payload(ctx, k.ID, k.PayloadName()); err == nil {
-			p.repaired.Changes = jsonpatch.Changes(sent.Body, payload.Body)
+			before = sent
 		}
 	}
+	p.repaired.compare(before, payload)
 	p.to.Payload, p.to.PayloadVersion = made.Payload, made.Version
 	if p, err = m.judged(ctx, c, p); err != nil {
 		return p, err
