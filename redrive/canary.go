@@ -181,7 +181,6 @@ func (r *runner) step(ctx, claiming context.Context, k, size int) bool {
 		r.stop(haltThreshold, fmt.Sprintf("%s: %d of %d were refused or are in doubt (it pauses at %s)", name, troubled, all, percent(r.job.PauseAtFailure)))
 		return false
 	}
-	r.at(ctx, name+", observing")
 	if !r.watch(claiming, name, sent) {
 		return false
 	}
@@ -195,6 +194,9 @@ func (r *runner) step(ctx, claiming context.Context, k, size int) bool {
 // watch looks at the outcomes of a step until all are known, and stops the job
 // as soon as too many came back.
 func (r *runner) watch(ctx context.Context, name string, sent []string) bool {
+	until := r.clock().Add(r.longest() + watchEvery)
+	r.observing(ctx, name+", observing until "+clockTime(until, r.clock())+" at the latest", until)
+	defer r.over()
 	open := sent
 	for d := time.Second; ; d = min(2*d, watchEvery) {
 		if len(open) > 0 {
@@ -224,7 +226,48 @@ func (r *runner) watch(ctx context.Context, name string, sent []string) bool {
 		if !r.mayWatch(ctx) {
 			return false
 		}
+		if r.clock().After(until) {
+			r.at(ctx, fmt.Sprintf("%s, observing: %d open beyond their time, since a run of theirs is going or cannot be looked at", name, len(open)))
+		}
 	}
+}
+
+// longest is how long an outcome of the job's members is waited for at most.
+func (r *runner) longest() time.Duration {
+	window := time.Duration(0)
+	for _, name := range r.routes {
+		route, _ := r.o.Route(name)
+		window = max(window, route.ObserveFor)
+		if route.ObserveFor <= 0 {
+			window = max(window, AutoWindow(r.facts))
+		}
+	}
+	if window == 0 {
+		window = AutoWindow(r.facts)
+	}
+	return window
+}
+
+// clockTime is a time for a person who reads it within a day of now.
+func clockTime(t, now time.Time) string {
+	if t.Sub(now) >= 24*time.Hour {
+		return dlqbridge.FormatTime(t)
+	}
+	return t.UTC().Format("15:04:05Z")
+}
+
+// observing notes until when a step is observed.
+func (r *runner) observing(ctx context.Context, doing string, until time.Time) {
+	r.mu.Lock()
+	r.until = until
+	r.mu.Unlock()
+	r.at(ctx, doing)
+}
+
+func (r *runner) over() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.until = time.Time{}
 }
 
 // watchEvery bounds the time between two looks at a step: short against the

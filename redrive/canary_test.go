@@ -198,6 +198,7 @@ func TestACanaryIsObservedUnderAnOperatorsEyes(t *testing.T) {
 				_, c := w.start(t, withCanary(1, 5))
 				_, other := w.start(t, nil)
 				done := make(chan redrive.Result)
+				began := time.Now()
 				go func() {
 					res, err := c.Run(ctx, request())
 					if err != nil {
@@ -210,7 +211,7 @@ func TestACanaryIsObservedUnderAnOperatorsEyes(t *testing.T) {
 				id := slices.Collect(maps.Keys(w.jobs))[0]
 				doing := w.jobs[id].Doing
 				w.mu.Unlock()
-				if doing != "canary step 1 of 1,5, observing" {
+				if latest := began.Add(redrive.DefaultObserveFor + 15*time.Second).UTC().Format("15:04:05Z"); doing != "canary step 1 of 1,5, observing until "+latest+" at the latest" {
 					t.Errorf("doing %q", doing)
 				}
 				var err error

@@ -74,7 +74,8 @@ type Options struct {
 	Log *slog.Logger
 	// Holder says who holds a lease, for the person who is told to wait.
 	Holder string
-	// Progress is called now and then from one goroutine at a time; nil is fine.
+	// Progress is called when a job exists, before it sends anything, and then now
+	// and then, from one goroutine at a time; nil is fine.
 	Progress func(Progress)
 
 	Lease, SendDeadline, AuthorizeTTL, Skew time.Duration
@@ -185,6 +186,9 @@ type Progress struct {
 	Selected, Sent, InDoubt, Excluded int
 	// Doing says what the job is at: which canary step, sent or observed.
 	Doing string
+	// Until is when a canary step's observation ends at the latest, as far as is
+	// known: a run that is seen going is waited for. Zero is no observation.
+	Until time.Time
 }
 
 // Result is what a run did. Its JSON form is public.

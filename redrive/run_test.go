@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -350,6 +351,45 @@ func TestMarksOnPubSub(t *testing.T) {
 		}
 		if to, _ := got.Attribute(dlqbridge.MarkToName); string(to.Value) != "invoices" {
 			t.Errorf("to %s", to.Value)
+		}
+	})
+}
+
+// Whoever watches knows the job as soon as it exists and before it sends anything.
+func TestAJobIsToldBeforeItSends(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.addMany(5)
+		var first []string
+		watched := func(_ *process, o *redrive.Options) {
+			told := ""
+			o.Progress = func(p redrive.Progress) {
+				if p.Job == told {
+					return
+				}
+				told = p.Job
+				w.mu.Lock()
+				_, exists := w.jobs[p.Job]
+				w.mu.Unlock()
+				first = append(first, fmt.Sprintf("exists %v, sends %d of %d, out %d", exists, p.Selected-p.Sent, p.Selected, len(w.queues[orders].all())))
+			}
+		}
+		stop, cancel := context.WithCancel(ctx)
+		_, c := w.start(t, func(p *process, o *redrive.Options) {
+			watched(p, o)
+			progress := o.Progress
+			o.Progress = func(p redrive.Progress) { progress(p); cancel() }
+		})
+		res, err := c.Run(stop, request())
+		if err != nil || res.State != dlqbridge.JobPaused {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		sent := len(w.queues[orders].all())
+		_, c = w.start(t, watched)
+		if res, err = c.Continue(ctx, res.Job, bob, "go on"); err != nil || res.Sent != 5 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		if want := []string{"exists true, sends 5 of 5, out 0", fmt.Sprintf("exists true, sends %d of 5, out %d", 5-sent, sent)}; !slices.Equal(first, want) {
+			t.Errorf("told %q, want %q", first, want)
 		}
 	})
 }

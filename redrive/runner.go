@@ -58,6 +58,8 @@ type runner struct {
 	// that could not be, or that nobody knows about. Nil is no canary step.
 	inStep, troubled map[string]bool
 	doing            string
+	// until is when the observation of a step ends at the latest; zero is none.
+	until time.Time
 	// became says what the last step's sends became.
 	became string
 }
@@ -99,6 +101,9 @@ func (r *runner) stopped() halt {
 
 // run sends all members and returns when everything is noted.
 func (r *runner) run(ctx context.Context) {
+	r.mu.Lock()
+	r.o.Progress(r.report())
+	r.mu.Unlock()
 	claiming, end := context.WithCancel(ctx)
 	r.endClaiming = end
 	defer end()
@@ -446,7 +451,7 @@ func (r *runner) report() Progress {
 	return Progress{
 		Job: r.job.ID, Destination: r.job.Destination, State: r.latest.State, Reason: r.halted.reason, Selected: r.job.Selected,
 		Sent: r.out(), InDoubt: r.outcomes[dlqbridge.OutcomeInDoubt], Excluded: r.excluded.Len(),
-		Doing: r.doing,
+		Doing: r.doing, Until: r.until,
 	}
 }
 

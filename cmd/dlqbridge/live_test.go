@@ -12,11 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// lines are those that were shown on one line of a terminal, one after the other.
+// lines are those that were shown on one line of a terminal, one after the other,
+// without what stays above it.
 func lines(shown string) []string {
 	var out []string
 	for line := range strings.SplitSeq(shown, "\r\x1b[K") {
-		if line != "" {
+		if line != "" && !strings.HasSuffix(line, "\n") {
 			out = append(out, line)
 		}
 	}

@@ -20,7 +20,11 @@ var version string
 func main() {
 	// The first signal asks for an orderly stop; a second one kills, because
 	// stop() gives the signals back.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup: the terminal may go
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	context.AfterFunc(ctx, stop)
 	code := (&cli.Program{
 		Args:           os.Args[1:],

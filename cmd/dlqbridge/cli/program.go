@@ -2,8 +2,9 @@
 // they get back.
 //
 // Every command prints its result on standard output, for people as lines and
-// tables or with -o json as exactly one JSON document. Progress (only if
-// standard error is a terminal), logs and errors go to standard error. An
+// tables or with -o json as exactly one JSON document. Logs, errors, the names
+// of jobs as they begin and progress (only if it is a terminal) go to standard
+// error. An
 // error is a sentence and, where there is one, a hint; with -o json and
 // nothing printed yet, standard output gets {"error":{"code","message","hint"}}
 // too, so that a script finds one document in either case.

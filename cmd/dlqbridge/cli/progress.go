@@ -3,8 +3,10 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -112,15 +114,23 @@ func (p *Program) newMeter() *meter {
 	return &meter{w: p.Stderr, now: p.Now, columns: p.Columns, ascii: p.ascii()}
 }
 
-// progress shows how far a job is.
+// progress names each job as soon as it exists and until when its canary steps
+// are observed, and on a terminal shows how far it is.
 func (s *session) progress() func(redrive.Progress) {
-	if s.meter == nil {
-		return nil
-	}
 	job, pace := "", speed{}
+	var until time.Time
 	return func(p redrive.Progress) {
 		if p.Job != job { // the next destination's
 			job, pace = p.Job, speed{}
+			s.announce(p)
+		}
+		if p.Until != until {
+			if until = p.Until; !until.IsZero() {
+				s.errors.Printf("%s: %s\n", p.Job, p.Doing)
+			}
+		}
+		if s.meter == nil {
+			return
 		}
 		now := s.p.Now()
 		pace.saw(now, p.Sent)
@@ -130,6 +140,22 @@ func (s *session) progress() func(redrive.Progress) {
 		}
 		parts = append(parts, p.Doing, someOf(p.Excluded, "excluded"), someOf(p.InDoubt, "in doubt"), "to "+p.Destination)
 		s.meter.show(sentence(parts))
+	}
+}
+
+// announce says what to type about a job before it sends anything: who has lost
+// the terminal, or wants to stop it, finds it there.
+func (s *session) announce(p redrive.Progress) {
+	// Whoever stops reading standard error, as with `2>&1 | head`, ends no job in
+	// the middle: the write fails, and nothing else.
+	signal.Ignore(syscall.SIGPIPE)
+	s.errors.Printf("job %s sends %s to %s; from any terminal:\n", p.Job, plural(p.Selected, "record"), p.Destination)
+	for _, line := range []struct{ command, does string }{
+		{"status " + p.Job + " --follow", "watches it"},
+		{"pause " + p.Job + " --reason …", "stops it after the batches under way; continue goes on"},
+		{"cancel " + p.Job + " --reason …", "ends it; what was not sent can be selected again"},
+	} {
+		s.errors.Printf("  dlqbridge redrive %-38s  # %s\n", line.command, line.does)
 	}
 }
 

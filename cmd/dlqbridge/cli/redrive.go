@@ -396,12 +396,15 @@ such as --action retry,resume,repair to compensate nothing; the result counts wh
 went where by which action.
 
 It returns when everything is sent; --wait also waits for the outcomes, which
-otherwise ` + "`dlqbridge serve` or `dlqbridge redrive observe`" + ` settle. Stopped by a signal
-it finishes the batches under way and leaves the job paused.
+otherwise ` + "`dlqbridge serve` or `dlqbridge redrive observe`" + ` settle. Stopped by a signal,
+or by a terminal that is lost, it finishes the batches under way and leaves the job
+paused. Before the first send standard error has the job's id and what to type to
+watch, pause and cancel it.
 
 With --canary 1,5,25 it sends one, then five, then twenty-five, and waits after
 each step for what became of them: the ledger says that they completed, or the
-observation ends and none came back. It pauses by itself when too many came back
+observation ends and none came back. Until when at the latest stands on standard
+error and in ` + "`redrive status`" + `; only a run that is seen going takes longer. It pauses by itself when too many came back
 (pause_at_recurrence) or could not be sent (pause_at_failure). Intake must be
 running meanwhile, or nothing can come back.
 
