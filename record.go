@@ -269,8 +269,8 @@ type Context struct {
 	CompletedBy *Completion `json:"completedBy,omitempty"`
 	TraceID     string      `json:"traceId,omitempty"`
 	Artifacts   []Artifact  `json:"artifacts,omitempty"`
-	// Action and Why are what was decided. Heard, FirstAttempt, Runs and
-	// KeysDiffer are what else the stores said that it was decided from, so that
+	// Action and Why are what was decided. Heard, FirstAttempt, Runs, KeysDiffer
+	// and Tenants are what else the stores said that it was decided from, so that
 	// it can be decided once more from the same.
 	Action       Action    `json:"action,omitempty"`
 	Why          Why       `json:"why,omitempty"`
@@ -278,6 +278,8 @@ type Context struct {
 	FirstAttempt time.Time `json:"firstAttempt,omitzero"`
 	Runs         int       `json:"runs,omitempty"`
 	KeysDiffer   bool      `json:"keysDiffer,omitempty"`
+	// Tenants names, by store, the other tenants that stores have the task for.
+	Tenants map[string]string `json:"tenants,omitempty"`
 }
 
 // Heard is a failure as one store told it, without its attempts.

@@ -113,6 +113,7 @@ var ruleWords = map[dlqbridge.Why]string{
 	dlqbridge.WhyConflict:        "letters of one task differ where they must not, so it is not clear what would be sent",
 	WhyIncident:                  "a person opened an incident, and nobody has closed it",
 	WhyLate:                      "another letter came while this one was being redriven",
+	WhyTenant:                    "a store has this task for another tenant than the letter's, so it may be somebody else's work",
 	WhyCompensation:              "what says that it is a compensation that died is for a person, however often somebody looks, and is neither compensated nor sent",
 	dlqbridge.WhyCompensated:     "a compensation undid what had happened",
 	WhyBare:                      "only the bytes of this letter could be stored",

@@ -250,6 +250,8 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 		out = append(out, "A person saying which payload is right (triage repair --arrival KEY, or --version N); where letters differ in task type or idempotency key: reject the record, or do the work by hand.")
 	case WhyLate, dlqbridge.WhyLinked, WhyBare:
 		out = append(out, "Somebody looking at it (triage investigate).")
+	case WhyTenant:
+		out = append(out, "Somebody finding out whose task it is (triage investigate), and proof of what it changed outside: triage settle-effect --all-steps --evidence …; or a ledger that has it for the letter's tenant.")
 	case WhyCompensation:
 		out = append(out, "A store that shows it completed (triage investigate), or this record closed by hand (triage complete-manually, triage reject).",
 			"What it was to undo is decided at the record that it names: another compensation (triage authorize), or the effect undone (triage compensated).")

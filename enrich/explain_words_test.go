@@ -21,7 +21,7 @@ func TestEverythingHasWords(t *testing.T) {
 	for _, why := range []dlqbridge.Why{
 		dlqbridge.WhyCompleted, dlqbridge.WhyCritical, dlqbridge.WhyEffectUnknown, dlqbridge.WhyEffectConfirmed, dlqbridge.WhyExpired, dlqbridge.WhyCheckpoint,
 		dlqbridge.WhyCoveredEffect, dlqbridge.WhyRetryable, dlqbridge.WhyFixable, dlqbridge.WhyUnrepeatable, dlqbridge.WhyUnclassified, dlqbridge.WhyNoFix,
-		dlqbridge.WhyLinked, dlqbridge.WhyConflict, WhyLate, WhyIncident, WhyBare,
+		dlqbridge.WhyLinked, dlqbridge.WhyConflict, WhyLate, WhyIncident, WhyBare, WhyTenant, WhyCompensation,
 	} {
 		if len(decided(dlqbridge.Control{Why: why})) == 0 {
 			t.Errorf("rule %s has no words", why)

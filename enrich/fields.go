@@ -51,7 +51,7 @@ var fields = []field{
 		"body:/taskType", "body:/type", "body:/job_class", "body:/displayName", "body:/detail-type",
 	}},
 	{name: "tenant", kind: kindID, key: "tenant", attr: "tenant", known: []string{
-		"attr:tenant", "attr:tenant_id", selectorFairGroup, "body:/tenantId", "body:/tenant_id", "body:/account_id",
+		"attr:tenant", "attr:tenant_id", selectorFairGroup, "body:/tenantId", "body:/tenant_id", selectorAccount,
 	}},
 	{name: "idempotencyKey", kind: kindID, key: "idem", attr: "idempotency_key", known: []string{
 		"attr:idempotency-key", "attr:Idempotency-Key",
@@ -104,6 +104,8 @@ const (
 	// SelectorFairGroup is the group id of a standard queue, where the fair
 	// queues' documentation defines it as the tenant. On FIFO it is an order.
 	selectorFairGroup = "sys:MessageGroupId"
+	// SelectorAccount is usually the tenant's, and may be another one.
+	selectorAccount = "body:/account_id"
 	// SelectorDatadog is a JSON text in one attribute.
 	selectorDatadog = "attr:_datadog"
 )

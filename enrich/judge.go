@@ -116,8 +116,10 @@ func (e *Enricher) Judge(ctx context.Context, now time.Time, subjects []Subject)
 // judge concludes from what was heard.
 func (e *Enricher) judge(now time.Time, s *Subject, f *facts, heard []dlqbridge.Testimony) Judgement {
 	letter := f.newest()
+	tenants := strangers(now, letter, heard)
 	heard = append([]dlqbridge.Testimony{testify(letter)}, heard...)
 	k := join(now, heard)
+	k.tenants = tenants
 	k.keysDiffer = k.keysDiffer || differentKeys(letter.Task, k.task)
 	k.task = mergeTask(letter.Task, k.task)
 	if s.Completed != nil {
@@ -133,7 +135,7 @@ func (e *Enricher) conclude(now time.Time, s *Subject, f *facts, k known) Judgem
 	running := k.runningUntil.After(now)
 	fold := dlqbridge.FoldInput{
 		Findings: findings, LastSend: f.control.LastSend, Running: running, Checkpoint: k.checkpoint,
-		TrustWorker: e.route.TrustWorker && byWorker(letter), OnlyRun: onlyRun(f, k),
+		TrustWorker: e.route.TrustWorker && byWorker(letter) && len(k.tenants) == 0, OnlyRun: onlyRun(f, k),
 	}
 	folded := dlqbridge.Fold(fold)
 	if !running && folded.Uncovered == dlqbridge.EffectUnknown { // as any disagreement makes it
@@ -152,9 +154,10 @@ func (e *Enricher) conclude(now time.Time, s *Subject, f *facts, k known) Judgem
 		Window: e.route.IdempotencyWindow, FirstAttempt: firstAttempt(f, k), Now: now,
 		Patched: f.patched(),
 	})
-	// A contract about keys does not allow two runs at once, and where the letter
-	// and a store name different keys nobody knows which one the tools honoured.
-	if running || k.keysDiffer && e.route.Effects == dlqbridge.EffectsIdempotent {
+	// A contract about keys does not allow two runs at once, where the letter
+	// and a store name different keys nobody knows which one the tools honoured, and
+	// with different tenants nobody knows whose keys they are.
+	if running || k.keysDiffer && e.route.Effects == dlqbridge.EffectsIdempotent || len(k.tenants) > 0 {
 		repeatSafe = false
 	}
 
@@ -187,7 +190,7 @@ func (e *Enricher) conclude(now time.Time, s *Subject, f *facts, k known) Judgem
 	}
 	conflict := f.differ()
 	late := f.control.Late && !f.looked
-	decision = f.overrule(decision, conflict, late)
+	decision = f.overrule(decision, conflict, late, len(k.tenants) > 0 && !f.looked)
 	switch {
 	case s.Completed != nil && s.Undone:
 		decision = dlqbridge.Decision{Action: dlqbridge.ActionNone, Status: dlqbridge.StatusCompensated, Why: dlqbridge.WhyCompensated}
@@ -202,7 +205,7 @@ func (e *Enricher) conclude(now time.Time, s *Subject, f *facts, k known) Judgem
 			At: now, Deliveries: s.Deliveries, Task: k.task, Failure: failure, Findings: kept, Omitted: omitted, Checkpoint: k.checkpoint, Folded: folded,
 			RepeatSafe: repeatSafe, Unavailable: k.unavailable, CompletedBy: k.completed,
 			TraceID: k.traceID, Artifacts: k.artifacts,
-			Action: decision.Action, Why: decision.Why, Heard: k.heard(), FirstAttempt: k.firstAttempt, Runs: k.runs, KeysDiffer: k.keysDiffer,
+			Action: decision.Action, Why: decision.Why, Heard: k.heard(), FirstAttempt: k.firstAttempt, Runs: k.runs, KeysDiffer: k.keysDiffer, Tenants: k.tenants,
 		},
 	}
 	if s.Note != nil {
@@ -214,14 +217,14 @@ func (e *Enricher) conclude(now time.Time, s *Subject, f *facts, k known) Judgem
 		j.RecheckAt = k.recheckAt(now, f.control.LastSeen)
 	}
 	j.Context.Reason = e.reason(f, k, j)
-	j.Context.Restriction = e.restriction(f, j)
+	j.Context.Restriction = e.restriction(f, k, j)
 	j.Context.Name = contextName(recordOf(s), j.Context)
 	return j
 }
 
 // overrule lets what people and arrivals say go before the table of decisions.
 // An incident stays one until somebody closes it: it is the more careful place.
-func (f *facts) overrule(d dlqbridge.Decision, conflict, late bool) dlqbridge.Decision {
+func (f *facts) overrule(d dlqbridge.Decision, conflict, late, strange bool) dlqbridge.Decision {
 	why := dlqbridge.Why("")
 	switch {
 	case f.incident:
@@ -232,6 +235,8 @@ func (f *facts) overrule(d dlqbridge.Decision, conflict, late bool) dlqbridge.De
 		why = dlqbridge.WhyConflict
 	case late:
 		why = WhyLate
+	case strange:
+		why = WhyTenant
 	case f.linked:
 		why = dlqbridge.WhyLinked
 	case f.compensation && (!f.looked || d.Why != dlqbridge.WhyCompleted):
@@ -368,6 +373,8 @@ type known struct {
 	askAgain time.Time
 	// keysDiffer: stores name different idempotency keys.
 	keysDiffer bool
+	// tenants are what stores name that speak of another tenant's task, by store.
+	tenants map[string]string
 	// stores names those that answered, the letter itself not counted.
 	stores []string
 	// disagree: what is said about these steps contradicts itself.

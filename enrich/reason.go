@@ -26,6 +26,8 @@ func (e *Enricher) reason(f *facts, k known, j Judgement) string {
 		return "The letters of this task differ in task type, idempotency key or payload; somebody must say which one is right."
 	case WhyLate:
 		return "Another letter arrived while this record was being redriven; somebody must look before anything is sent again."
+	case WhyTenant:
+		return strangeness(f.newest(), k.tenants) + ": it may be somebody else's work under the same id, so nothing that it says counts; somebody must look."
 	case dlqbridge.WhyLinked:
 		return "A letter arrived for work whose record was already closed; somebody must find out why it came back."
 	case dlqbridge.WhyEffectUnknown:
@@ -91,6 +93,9 @@ func (e *Enricher) unknownReason(f *facts, k known, j Judgement) string {
 	if len(x.Unavailable) > 0 {
 		return title(names(x.Unavailable)) + " could not be asked, so nobody knows whether something changed outside; it is asked again soon."
 	}
+	if len(k.tenants) > 0 {
+		return strangeness(f.newest(), k.tenants) + ", so it cannot say whether this task changed something outside; look and settle the effect."
+	}
 	if step, ok := inFlight(x.Findings); ok {
 		return fmt.Sprintf("Step %s began and left no receipt, so nobody knows whether it worked; look outside and settle the effect.", step.Step)
 	}
@@ -105,7 +110,7 @@ func (e *Enricher) unknownReason(f *facts, k known, j Judgement) string {
 }
 
 // restriction is what forbids more than the decision says; empty is nothing.
-func (e *Enricher) restriction(f *facts, j Judgement) string {
+func (e *Enricher) restriction(f *facts, k known, j Judgement) string {
 	var out []string
 	if j.Policy.SecondPerson {
 		out = append(out, "two different authenticated people must approve")
@@ -127,6 +132,9 @@ func (e *Enricher) restriction(f *facts, j Judgement) string {
 	}
 	if n := j.Context.Omitted[dlqbridge.EffectConfirmed]; n > 0 {
 		out = append(out, fmt.Sprintf("has %d more effects than a record keeps: to be undone by hand, by what its stores say", n))
+	}
+	if len(k.tenants) > 0 {
+		out = append(out, "another tenant in "+names(k.tenants)+": what it says about this task proves nothing")
 	}
 	if j.Conflict {
 		out = append(out, "letters differ: not sent while they do")

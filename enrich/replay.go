@@ -80,7 +80,7 @@ func sentBefore(history []dlqbridge.Move) (n int, last time.Time) {
 func (e *Enricher) remembered(f *facts, x dlqbridge.Context) known {
 	k := known{
 		task: x.Task, checkpoint: x.Checkpoint, completed: x.CompletedBy, runningUntil: x.RunningUntil, firstAttempt: x.FirstAttempt,
-		runs: x.Runs, traceID: x.TraceID, artifacts: x.Artifacts, unavailable: x.Unavailable, keysDiffer: x.KeysDiffer,
+		runs: x.Runs, traceID: x.TraceID, artifacts: x.Artifacts, unavailable: x.Unavailable, keysDiffer: x.KeysDiffer, tenants: x.Tenants,
 	}
 	for _, d := range x.Findings {
 		if d.Proof != dlqbridge.ProofOperator && d.Proof != dlqbridge.ProofDeclared {

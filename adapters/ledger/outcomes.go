@@ -56,11 +56,20 @@ func (r *Reader) Outcomes(ctx context.Context, questions []dlqbridge.Question) (
 		for _, it := range items {
 			h := item(it).header()
 			for _, i := range byKey[item(it).text(KeyTask, maxHashKey)] {
-				out[i] = h.completion(questions[i].Record)
+				if q := questions[i]; !h.stranger(q) {
+					out[i] = h.completion(q.Record)
+				}
 			}
 		}
 	}
 	return out, nil
+}
+
+// stranger says whether the header may be of somebody else's work under the same
+// id: it names another tenant, and not the record either. Whoever asks in full
+// weighs that with what else is known.
+func (h Header) stranger(q dlqbridge.Question) bool {
+	return h.Tenant != "" && q.Tenant != "" && dlqbridge.Short(h.Tenant) != dlqbridge.Short(q.Tenant) && (h.RedriveRecord == "" || h.RedriveRecord != q.Record)
 }
 
 // headers reads the headers of up to a hundred tasks.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,37 @@ func TestOutcomesOfManyTasksTakeFewCalls(t *testing.T) {
 	}
 	if calls := w.cloud.Counters().Calls["dynamodb"]; calls["BatchGetItem"] != 3 || len(calls) != 1 {
 		t.Errorf("calls: %v", calls)
+	}
+}
+
+// A header that names another tenant may be of somebody else's task under the
+// same id: it completes nothing, unless it names the record itself.
+func TestAnotherTenantsTaskCompletesNothing(t *testing.T) {
+	w := newWorld(t)
+	long := strings.Repeat("acme", 100)
+	for _, tt := range []struct {
+		header, letter, record string
+		want                   bool
+	}{
+		{"globex", "acme", "", false},
+		{"globex", "acme", "r_other", false},
+		{"globex", "acme", "r_a", true},
+		{"acme", "acme", "", true},
+		{"", "acme", "", true},
+		{"globex", "", "", true},
+		{long, dlqbridge.Short(long), "", true},
+	} {
+		fields := map[string]any{"status": "completed", "run_id": "run-2", "redrive_n": number("1")}
+		for name, text := range map[string]string{"tenant": tt.header, "redrive_record": tt.record} {
+			if text != "" {
+				fields[name] = text
+			}
+		}
+		w.put("t-1", "task", fields)
+		got, err := w.reader().Outcomes(t.Context(), []dlqbridge.Question{{TaskID: "t-1", Record: "r_a", Tenant: tt.letter}})
+		if err != nil || (got[0] != nil) != tt.want {
+			t.Errorf("header of %.10q for record %q, letter of %.10q: %+v, %v", tt.header, tt.record, tt.letter, got, err)
+		}
 	}
 }
 

@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
 // system is an outside system whose answer a test changes.
@@ -163,6 +166,32 @@ func TestAPersonsOldWordDoesNotCountAfterASend(t *testing.T) {
 		b.triage(0, "settle-effect", id, settle...)
 		if r := b.show(id); r.Effect.State != "none_confirmed" || r.Decision.Action != "retry" {
 			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// Two tenants use the same task id. The other one's completed work does not
+// close this letter, and after a person has settled what happened it is sent.
+func TestAnotherTenantsLedgerDoesNotCloseTheTask(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		b.ledger("t-1", "task", with(intent, row{"tenant": "globex", "status": "completed"}))
+		b.ledger("t-1", "step#0003#charge", row{"status": "succeeded", "receipt": "ch_globex", "run_id": "run-1", "effect_class": "mutating"})
+		id := b.arrive("t-1", `{"n":1}`, row{"cause": "timeout", "tenant": "acme"})
+		if r := b.show(id); r.Status != "under_investigation" || r.Decision.Rule != "tenant_differs" || !strings.Contains(aws.ToString(r.Decision.Reason), `"globex"`) || r.Effect.State != "unknown" {
+			t.Fatalf("%+v", r)
+		}
+		if r := document[redriveResult](b, 3, "redrive", "run", "--cause", "timeout", "--reason", "go"); r.Sent != 0 {
+			t.Fatalf("%+v", r)
+		}
+		b.triage(0, "settle-effect", id, "--to", "none_confirmed", "--all-steps", "--reason", "acme was never charged", "--evidence", "the payments console")
+		if r := b.show(id); r.Decision.Action != "retry" {
+			t.Fatalf("%+v %s", r, aws.ToString(r.Decision.Reason))
+		}
+		if r := document[redriveResult](b, 0, "redrive", "run", "--cause", "timeout", "--fix", "deploy:1", "--reason", "go"); r.Sent != 1 {
+			t.Fatalf("%+v, %+v", r, b.show(id))
+		}
+		if m := b.receive("orders"); m == nil || aws.ToString(m.Body) != `{"n":1}` {
+			t.Errorf("sent %+v", m)
 		}
 	})
 }
