@@ -2,6 +2,7 @@ package redrive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -63,6 +64,29 @@ func (c *Controller) Approve(ctx context.Context, p Plan, by dlqbridge.Actor, re
 
 // ApprovedUntil is when an approval lapses, as an authorisation does.
 func (c *Controller) ApprovedUntil(a dlqbridge.Approval) time.Time { return a.At.Add(c.o.AuthorizeTTL) }
+
+// ApprovedBy are the approvals of a plan that count now, the newest first. It
+// refuses the plans that a run refuses as a whole.
+func (c *Controller) ApprovedBy(ctx context.Context, p Plan) ([]dlqbridge.Approval, error) {
+	if err := errors.Join(p.Check(), c.belongs(p)); err != nil {
+		return nil, err
+	}
+	return c.approvals(ctx, p.Hash)
+}
+
+// WhySecond says why a plan runs only after a second person approved it; empty
+// where none is needed.
+func (c *Controller) WhySecond(p Plan) string {
+	switch {
+	case p.Selected == 0:
+		return ""
+	case p.ForApproval:
+		return "it was made for approval, so its records are authorised by two people"
+	case c.wantsSecond(p.Selected):
+		return fmt.Sprintf("it sends %d records, and from %d on (redrive.second_person_from) a second person approves the plan first", p.Selected, c.o.SecondPersonFrom)
+	}
+	return ""
+}
 
 // approvals are those of a plan that count now, the newest first.
 func (c *Controller) approvals(ctx context.Context, plan string) ([]dlqbridge.Approval, error) {

@@ -127,7 +127,7 @@ func describe(err error) (f failure, exit int) {
 		}
 	}
 	if needs, ok := errors.AsType[*redrive.SecondPersonError](err); ok {
-		f.Code, f.Hint = "needs_second_person", "another authenticated person approves the plan: dlqbridge redrive approve --plan FILE"
+		f.Code, f.Hint = "needs_second_person", "another authenticated person reads the plan (dlqbridge redrive plan --plan FILE) and approves it: dlqbridge redrive approve --plan FILE"
 		if needs.Plan == "" {
 			f.Hint = "dlqbridge redrive plan … -o json > plan.json; another person: dlqbridge redrive approve --plan plan.json; then: dlqbridge redrive run --plan plan.json"
 		}

@@ -39,8 +39,7 @@ type selection struct {
 	records, actions                                       []string
 	max                                                    int
 	policy, skip, overtaken                                bool
-	// plan is a file with a plan made before; only run takes one. forApproval is
-	// for plans alone.
+	// plan is a file with a plan made before, forApproval is for plans alone.
 	plan        string
 	forApproval bool
 	// pace overrides the configuration, by path.
@@ -140,7 +139,7 @@ func (s *session) controller(ctx context.Context, f selection) (*wire.Bridge, *r
 func (s *session) redrivePlan() *cobra.Command {
 	var f selection
 	cmd := &cobra.Command{
-		Use:   "plan --cause CAUSE",
+		Use:   "plan --cause CAUSE | --plan FILE",
 		Short: "Show what a run would send, and what not and why",
 		Long: `Shows the frozen selection of a run: which records would be sent where, and every
 other record of the cause with its reason. It reads stores and queues and changes
@@ -151,13 +150,28 @@ since is refused record by record, a changed file or one made elsewhere as a who
 It says how many records go where by which action; --action narrows it to some.
 
 With --for-approval it also selects what two people must authorise; the plan then
-runs only after ` + "`redrive approve`" + ` by somebody else than its runner.`,
+runs only after ` + "`redrive approve`" + ` by somebody else than its runner. It says so, and
+what to type, also where so many records need a second person
+(redrive.second_person_from; needsSecondPerson in the JSON).
+
+With --plan it plans nothing: it shows the plan in a file as it was made, and who has
+approved it so far (approvals). A file that was changed is refused.`,
 		Example: `  dlqbridge redrive plan --cause timeout
   dlqbridge redrive plan --cause critical --fix data:INC-31 --for-approval -o json > plan.json
   dlqbridge redrive plan --cause timeout --fix deploy:1.4.2 --action retry,resume
-  dlqbridge redrive plan --cause permission --fix credential:key-7 --route orders -o json`,
+  dlqbridge redrive plan --cause permission --fix credential:key-7 --route orders -o json
+  dlqbridge redrive plan --plan plan.json      # what is in it, and who has approved it`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.plan != "" {
+				if err := f.asItStands(); err != nil {
+					return err
+				}
+				if f.observe != "" {
+					return usagef("leave it out", "--observe-for says nothing about a plan that is shown")
+				}
+				return s.showFile(cmd.Context(), f.plan)
+			}
 			r, err := f.request(false)
 			if err != nil {
 				return err
@@ -170,6 +184,7 @@ runs only after ` + "`redrive approve`" + ` by somebody else than its runner.`,
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().StringVar(&f.plan, "plan", "", "show the plan in this `FILE`, made by redrive plan -o json, and who has approved it; plans nothing")
 	cmd.Flags().BoolVar(&f.forApproval, "for-approval", false, "also select what needs a second person, who then approves the plan")
 	return cmd
 }
@@ -182,19 +197,22 @@ func (s *session) showPlan(ctx context.Context, c *redrive.Controller, r redrive
 	if p.Jobs == nil {
 		p.Jobs = []redrive.PlannedJob{}
 	}
-	byAction, err := p.ByAction()
+	f, err := s.about(ctx, c, p, "")
 	if err != nil {
 		return err
 	}
-	doc, lists := p.Apart()
-	return s.printLong(planDocument(doc, byAction), lists, func(out *screen.Screen) error { return printPlan(out, p, byAction) })
+	if s.json() && f.second != "" && len(f.approvals) == 0 { // whoever writes a file reads no document
+		s.errors.Printf("it needs a second person: %s; they say dlqbridge redrive approve --plan FILE --reason …\n", f.second)
+	}
+	return s.printFrozen(f)
 }
 
-func printPlan(out *screen.Screen, p redrive.Plan, byAction []redrive.ActionCount) error {
+func printPlan(out *screen.Screen, f frozenPlan) error {
+	p := f.Plan
 	if p.Selected == 0 {
 		out.Printf("nothing of cause %s can be sent\n", string(p.Cause))
 	}
-	printActions(out, byAction)
+	printActions(out, f.byAction)
 	for _, j := range p.Jobs {
 		took := time.Duration(math.Ceil(float64(j.Members.Len())/max(p.Rate.PerSecond(), 1e-9))) * time.Second
 		out.Printf("%s  %s at %s, about %s\n", screen.Styled{Style: screen.Bold, Text: j.Destination}, plural(j.Members.Len(), "record"), p.Rate.String(), took.String())
@@ -231,9 +249,7 @@ func printPlan(out *screen.Screen, p redrive.Plan, byAction []redrive.ActionCoun
 	}
 	printEstimate(out, p)
 	out.Printf("hash %s\n", p.Hash)
-	if p.ForApproval && p.Selected > 0 {
-		out.Printf("it runs once another authenticated person approved it: dlqbridge redrive approve --plan FILE (write it with -o json)\n")
-	}
+	f.printApprovals(out)
 	return nil
 }
 
@@ -419,7 +435,7 @@ redrive.hours only: outside it selects nothing, says when they begin and exits w
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dryRun && f.plan != "" { // the file is the dry run's result
-				return usagef("leave out --dry-run to run it, or make another plan", "--dry-run contradicts --plan")
+				return usagef("`dlqbridge redrive plan --plan FILE` shows it; leave out --dry-run to run it", "--dry-run contradicts --plan")
 			}
 			r, err := f.request(!dryRun)
 			if err != nil {

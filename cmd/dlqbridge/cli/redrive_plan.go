@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -26,13 +27,114 @@ type planDoc struct {
 	Sent     int                           `json:"sent"`
 	Outcomes map[dlqbridge.SendOutcome]int `json:"outcomes"`
 	State    string                        `json:"state"`
+	// NeedsSecondPerson: it runs only after somebody approved it. Approvals are
+	// those that count now. Neither is read back from a file.
+	NeedsSecondPerson bool           `json:"needsSecondPerson"`
+	Approvals         []planApproval `json:"approvals"`
+}
+
+// planApproval is somebody's word for a plan.
+type planApproval struct {
+	By     string  `json:"by"`
+	At     string  `json:"at"`
+	Until  string  `json:"until"`
+	Reason *string `json:"reason"`
+}
+
+// frozenPlan is a plan with what is known about it beside it.
+type frozenPlan struct {
+	redrive.Plan
+	byAction []redrive.ActionCount
+	// file has it; empty where it was only made now.
+	file string
+	// second is why it needs a second person, empty where it needs none.
+	second    string
+	approvals []planApproval
+}
+
+// about finds what stands beside a plan: how many records go where by which
+// action, and who has approved it.
+func (s *session) about(ctx context.Context, c *redrive.Controller, p redrive.Plan, file string) (frozenPlan, error) {
+	f := frozenPlan{Plan: p, file: file, second: c.WhySecond(p), approvals: []planApproval{}}
+	var err error
+	if f.byAction, err = p.ByAction(); err != nil {
+		return f, err
+	}
+	if f.second == "" && file == "" {
+		return f, nil
+	}
+	have, err := c.ApprovedBy(ctx, p)
+	if err != nil {
+		return f, err
+	}
+	for _, a := range have {
+		f.approvals = append(f.approvals, planApproval{a.By.String(), dlqbridge.FormatTime(a.At), dlqbridge.FormatTime(c.ApprovedUntil(a)), orNull(a.Reason)})
+	}
+	return f, nil
+}
+
+// printApprovals says who has approved a plan, and what to type where it needs
+// a second person.
+func (f frozenPlan) printApprovals(out *screen.Screen) {
+	for _, a := range f.approvals {
+		out.Printf("approved by %s on %s until %s", a.By, a.At, a.Until)
+		if a.Reason != nil {
+			out.Printf(": %s", *a.Reason)
+		}
+		out.Printf("\n")
+	}
+	if f.second == "" {
+		if f.file != "" && len(f.approvals) == 0 {
+			out.Printf("nobody has approved it, and it needs nobody\n")
+		}
+		return
+	}
+	if len(f.approvals) == 0 {
+		out.Printf("%s: %s; nobody has so far\n", screen.Styled{Style: screen.Yellow, Text: "it needs a second person"}, f.second)
+	}
+	file := f.file
+	if file == "" {
+		file = "plan.json"
+		out.Printf("  write it:        this command with -o json > plan.json\n")
+	}
+	if len(f.approvals) == 0 {
+		out.Printf("  another person:  dlqbridge redrive approve --plan %s --reason …\n", file)
+		out.Printf("  then run it:     dlqbridge redrive run --plan %s --reason …\n", file)
+		return
+	}
+	out.Printf("  run it, as somebody else than who approved it:  dlqbridge redrive run --plan %s --reason …\n", file)
+}
+
+// showFile prints a plan file as `redrive plan` printed it, and who has approved it.
+func (s *session) showFile(ctx context.Context, file string) error {
+	p, err := readPlan(file)
+	if err != nil {
+		return err
+	}
+	_, c, err := s.controller(ctx, selection{})
+	if err != nil {
+		return err
+	}
+	f, err := s.about(ctx, c, p, file)
+	if err != nil {
+		return err
+	}
+	return s.printFrozen(f)
+}
+
+func (s *session) printFrozen(f frozenPlan) error {
+	doc, lists := f.Apart()
+	return s.printLong(planDocument(doc, f), lists, func(out *screen.Screen) error { return printPlan(out, f) })
 }
 
 // statePlanned is the state of what no job was made of yet.
 const statePlanned = "planned"
 
-func planDocument(p redrive.Plan, byAction []redrive.ActionCount) planDoc {
-	return planDoc{Plan: p, Rate: p.Rate.String(), ByAction: byAction, Outcomes: map[dlqbridge.SendOutcome]int{}, State: statePlanned}
+func planDocument(p redrive.Plan, f frozenPlan) planDoc {
+	return planDoc{
+		Plan: p, Rate: p.Rate.String(), ByAction: f.byAction, Outcomes: map[dlqbridge.SendOutcome]int{}, State: statePlanned,
+		NeedsSecondPerson: f.second != "", Approvals: f.approvals,
+	}
 }
 
 // ran says that the fields of a run's answer are not as a plan has them; plans
@@ -47,19 +149,27 @@ type resultDoc struct {
 	Job *string `json:"job"`
 }
 
-// planned is the request to run a plan: the plan says what and how, so nothing
-// else may be said.
-func (f *selection) planned() (redrive.Request, error) {
-	var r redrive.Request
+// asItStands refuses what contradicts a plan file, which says itself what and how.
+func (f *selection) asItStands() error {
 	for flag, given := range map[string]bool{
 		"--cause": f.cause != "", "--route": f.route != "", "--signature": f.signature != "", "--tenant": f.tenant != "", "--task-type": f.taskType != "",
 		"--action": len(f.actions) > 0,
 		"--record": len(f.records) > 0, "--max": f.max != 0, "--fix": f.fix != "", "--policy": f.policy, "--skip-undeliverable": f.skip, "--send-overtaken": f.overtaken,
 		"--rate": f.rate != "", "--burst": f.burst != "", "--max-in-flight": f.inFlight != "", "--canary": f.canary != "",
+		"--for-approval": f.forApproval,
 	} {
 		if given {
-			return r, usagef("make another plan with it", "%s contradicts --plan, which runs a plan as it stands", flag)
+			return usagef("make another plan with it", "%s contradicts --plan, which takes a plan as it stands", flag)
 		}
+	}
+	return nil
+}
+
+// planned is the request to run a plan.
+func (f *selection) planned() (redrive.Request, error) {
+	var r redrive.Request
+	if err := f.asItStands(); err != nil {
+		return r, err
 	}
 	p, err := readPlan(f.plan)
 	if err != nil {
@@ -114,14 +224,32 @@ func printActions(out *screen.Screen, counts []redrive.ActionCount) {
 	out.Printf("%s\n", strings.Join(texts, ", "))
 }
 
-// approvalDoc is an approval for machines.
+// approvalDoc is an approval for machines, with what was signed.
 type approvalDoc struct {
-	Plan     string  `json:"plan"`
-	By       string  `json:"by"`
-	At       string  `json:"at"`
-	Until    string  `json:"until"`
-	Reason   *string `json:"reason"`
-	Selected int     `json:"selected"`
+	Plan string `json:"plan"`
+	planApproval
+	Selected int                   `json:"selected"`
+	Cause    dlqbridge.Cause       `json:"cause"`
+	Fix      *dlqbridge.Fix        `json:"fix"`
+	Rate     string                `json:"rate"`
+	Canary   []int                 `json:"canary"`
+	ByAction []redrive.ActionCount `json:"byAction"`
+	Excluded int                   `json:"excluded"`
+}
+
+// printSigned says in a few lines what a plan's hash stands for.
+func printSigned(out *screen.Screen, d approvalDoc) {
+	fix := "without a fix"
+	if d.Fix != nil {
+		fix = "fix " + d.Fix.String()
+	}
+	out.Printf("%s of cause %s, %s\n", plural(d.Selected, "record"), string(d.Cause), fix)
+	printActions(out, d.ByAction)
+	canary := "no canary"
+	if len(d.Canary) > 0 {
+		canary = "canary " + joinInts(d.Canary)
+	}
+	out.Printf("at %s, %s; %d excluded\n", d.Rate, canary, d.Excluded)
 }
 
 func (s *session) redriveApprove() *cobra.Command {
@@ -135,9 +263,11 @@ runs it with ` + "`redrive run --plan`" + `; their authorisation and your approv
 that records need whose cause asks for a second person, and that any run needs from
 redrive.second_person_from records on. An OS user or --actor counts for nothing.
 
-It sends nothing. What changes after the plan was made is refused by record when it
-runs; the approval lapses after redrive.authorize_ttl. Read the plan first.`,
+It sends nothing, and says what was signed. What changes after the plan was made is
+refused by record when it runs; the approval lapses after redrive.authorize_ttl. Read
+the plan first: ` + "`redrive plan --plan FILE`" + ` lists its records and who has approved it.`,
 		Example: `  dlqbridge redrive plan --cause permission --fix credential:key-7 --for-approval -o json > plan.json
+  dlqbridge redrive plan --plan plan.json                                                         # the second person reads it
   dlqbridge redrive approve --plan plan.json --reason "read, all of them are refunds of Monday"   # the second person
   dlqbridge redrive run --plan plan.json --reason "agreed"                                        # the first`,
 		Args: cobra.NoArgs,
@@ -164,14 +294,16 @@ runs; the approval lapses after redrive.authorize_ttl. Read the plan first.`,
 			if err != nil {
 				return err
 			}
+			byAction, err := p.ByAction()
+			if err != nil {
+				return err
+			}
 			d := approvalDoc{
-				Plan: a.Plan, By: a.By.String(), At: dlqbridge.FormatTime(a.At), Until: dlqbridge.FormatTime(c.ApprovedUntil(a)),
-				Reason: orNull(a.Reason), Selected: p.Selected,
+				Plan: a.Plan, planApproval: planApproval{a.By.String(), dlqbridge.FormatTime(a.At), dlqbridge.FormatTime(c.ApprovedUntil(a)), orNull(a.Reason)},
+				Selected: p.Selected, Cause: p.Cause, Fix: p.Fix, Rate: p.Rate.String(), Canary: orEmpty(p.Canary), ByAction: byAction, Excluded: p.Excluded.Len(),
 			}
 			return s.print(d, func(out *screen.Screen) {
-				for _, j := range p.Jobs {
-					out.Printf("%s to %s\n", plural(j.Members.Len(), "record"), j.Destination)
-				}
+				printSigned(out, d)
 				out.Printf("plan %s approved by %s until %s\n", d.Plan, d.By, d.Until)
 				out.Printf("somebody else runs it: dlqbridge redrive run --plan %s --reason …\n", file)
 			})
