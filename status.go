@@ -108,6 +108,9 @@ type MoveRule struct {
 	Evidence bool
 	// Does is the sentence for the table of moves.
 	Does string
+	// hinders says why what is on record forbids the move although the status
+	// allows it; empty is that it does not. Nil never does.
+	hinders func(Case, Beside) string
 }
 
 // waiting lists the statuses in which a person may act on a record.
@@ -131,17 +134,17 @@ var moveRules = []MoveRule{
 	{Verb: VerbInvestigate, From: waiting, To: decided, Person: true, Does: "reads the stores again and decides anew"},
 	{Verb: VerbSettleEffect, From: waiting, To: decided, Person: true, Evidence: true, Does: "states what happened outside and decides anew"},
 	{Verb: VerbFix, From: waiting, To: decided, Person: true, Does: "records a verifiable fix (KIND:TEXT) and decides anew"},
-	{Verb: VerbAuthorize, From: waiting, To: []Status{StatusAuthorized, StatusIncidentOpen, StatusFixValidated, StatusClassified, StatusAwaitingInputCorrection, StatusAwaitingTechnicalOwner, StatusAwaitingOperationalDecision, StatusUnderInvestigation}, Person: true, Does: "allows one send, or adds the first of two approvals"},
-	{Verb: VerbSettleSend, From: []Status{StatusRedriving}, To: []Status{StatusRedriving, StatusAuthorized}, Person: true, Evidence: true, Does: "states whether a send in doubt went out"},
+	{Verb: VerbAuthorize, From: without(waiting, StatusAuthorized), To: []Status{StatusAuthorized, StatusIncidentOpen, StatusFixValidated, StatusClassified, StatusAwaitingInputCorrection, StatusAwaitingTechnicalOwner, StatusAwaitingOperationalDecision, StatusUnderInvestigation}, Person: true, Does: "allows one send, or adds the first of two approvals", hinders: unauthorizable},
+	{Verb: VerbSettleSend, From: []Status{StatusRedriving}, To: []Status{StatusRedriving, StatusAuthorized}, Person: true, Evidence: true, Does: "states whether a send in doubt went out", hinders: notInDoubt},
 	{Verb: VerbCompleteManually, From: waiting, To: []Status{StatusCompletedManually}, Person: true, Evidence: true, Does: "closes: the work was done by hand"},
-	{Verb: VerbCompensated, From: waiting, To: []Status{StatusCompensated}, Person: true, Evidence: true, Does: "closes: the effect was undone"},
+	{Verb: VerbCompensated, From: waiting, To: []Status{StatusCompensated}, Person: true, Evidence: true, Does: "closes: the effect was undone", hinders: nothingHappened},
 	{Verb: VerbReject, From: waiting, To: []Status{StatusRejected}, Person: true, Does: "closes: the work is not to be done"},
-	{Verb: VerbCancelExpired, From: waiting, To: []Status{StatusCancelledExpired}, Person: true, Does: "closes: the work lost its sense (past valid_until)"},
+	{Verb: VerbCancelExpired, From: waiting, To: []Status{StatusCancelledExpired}, Person: true, Does: "closes: the work lost its sense (past valid_until)", hinders: notExpired},
 	{Verb: VerbOpenIncident, From: without(waiting, StatusIncidentOpen), To: []Status{StatusIncidentOpen}, Person: true, Does: "opens an incident; nothing is sent meanwhile"},
 	{Verb: VerbCloseIncident, From: []Status{StatusIncidentOpen}, To: []Status{StatusUnderInvestigation}, Person: true, Evidence: true, Does: "closes the incident; the record is looked at again"},
 	{Verb: VerbRepair, From: waiting, To: decided, Person: true, Does: "makes a new payload version and decides anew; an authorisation lapses"},
 	{Verb: VerbSnooze, From: waiting, Stays: true, Person: true, Does: "moves the triage deadline (--until)"},
-	{Verb: VerbReopen, From: []Status{StatusRejected, StatusCancelledExpired, StatusCompletedManually}, To: []Status{StatusUnderInvestigation, StatusCompletedManually}, Person: true, Does: "opens a closed record again (a manual completion: with a second person)"},
+	{Verb: VerbReopen, From: []Status{StatusRejected, StatusCancelledExpired, StatusCompletedManually}, To: []Status{StatusUnderInvestigation, StatusCompletedManually}, Person: true, Does: "opens a closed record again (a manual completion: with a second person)", hinders: succeeded},
 
 	{Verb: VerbReceive, From: openStatuses, To: append(slices.Clone(decided), StatusRedriving), Does: "makes a record, or adds an arrival to an open one"},
 	{Verb: VerbRecur, From: []Status{StatusRedriving}, To: decided, Does: "ends a redrive whose task died again"},
@@ -181,15 +184,4 @@ func (v Verb) Allows(from, to Status) bool {
 		return from == to
 	}
 	return slices.Contains(r.To, to)
-}
-
-// VerbsFor lists the people's verbs that a status allows, in table order.
-func VerbsFor(s Status) []Verb {
-	var out []Verb
-	for _, r := range moveRules {
-		if r.Person && slices.Contains(r.From, s) {
-			out = append(out, r.Verb)
-		}
-	}
-	return out
 }

@@ -17,11 +17,12 @@ import (
 //   - A record with a claim stays redriving: only its outcome moves it. A
 //     caller that ends a redrive clears Claim and Authorized first.
 //   - An authorised record stays so while its ground stands (see Stands), unless
-//     a letter was judged, or a repair: an authorisation is for one payload.
+//     a letter was judged or a person's move: who authorised it did so on what was
+//     known then, and for one payload.
 //   - An incident stays open until a person closes it or corrects the cause.
 //   - A late arrival is forgiven when a person has looked.
 func (j Judgement) Apply(c dlqbridge.Control) dlqbridge.Control {
-	stands := j.Stands(c) && !j.fresh && j.verb != dlqbridge.VerbRepair
+	stands := j.Stands(c) && !j.fresh && j.verb == ""
 	before := c
 	x := j.Context
 	c.TaskType = dlqbridge.Short(x.Task.TaskType)

@@ -40,7 +40,7 @@ type Explanation struct {
 	Limits []string `json:"limits"`
 	// Change is what would lead to another decision.
 	Change []string `json:"change"`
-	// Verbs are the moves that are possible to people now.
+	// Verbs are the moves that are possible to people now, by what is on record.
 	Verbs []dlqbridge.Verb `json:"verbs"`
 }
 
@@ -74,7 +74,7 @@ func Explain(c dlqbridge.Case, a Around) Explanation {
 		ID: k.ID, Status: k.Status, Action: k.Action, Rule: k.Why, Cause: k.Cause, CauseRule: x.Failure.Rule, Reason: x.Reason,
 		Effect: k.Effect, Uncovered: k.Uncovered, RepeatSafe: k.RepeatSafe,
 		Decided: nonNil(decided(k)), Classified: nonNil(classified(k, x)), Fold: nonNil(foldLines(k, x)), Letter: []string{}, Limits: nonNil(append(holdLines(k, a), limits(k, x)...)),
-		Steps: []string{}, Change: changes(c, x, a), Verbs: possible(c, a), Standing: nonNil(standing(c, a)),
+		Steps: []string{}, Change: changes(c, x, a), Verbs: dlqbridge.Possible(c, a.beside()), Standing: nonNil(standing(c, a)),
 	}
 	for _, f := range x.Findings {
 		e.Steps = append(e.Steps, sentence(f, x.Checkpoint, k))

@@ -197,10 +197,13 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 	switch {
 	case k.Status.Closed():
 		return []string{"The record is closed; a new letter would open the next one."}
-	case doubted(c):
+	case c.Doubt() != nil:
 		return []string{"Evidence whether the message went out (triage settle-send --to sent|not-sent --evidence …)."}
 	case k.Status == dlqbridge.StatusRedriving:
 		return []string{"Its outcome, which `dlqbridge serve` or `dlqbridge redrive observe` settles; a person decides nothing until then."}
+	}
+	if c.IncidentOpened() {
+		return []string{"The incident closed (triage close-incident)."}
 	}
 	var out []string
 	s := Subject{Case: c}
@@ -234,18 +237,21 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 		switch {
 		case k.Status == dlqbridge.StatusAuthorized:
 			out = append(out, onlySend)
-		case a.Compensates && k.Fix == "":
-			out = append(out, "A compensation, which needs a verifiable fix (triage fix --fix KIND:TEXT) and somebody who authorises it (redrive run, or triage authorize).")
 		case a.Compensates:
-			out = append(out, "A compensation: nothing is missing but somebody who authorises it (redrive run, or triage authorize).")
+			out = append(out, "A compensation, sent by redrive run --action compensate. "+lacks(c, a, "redrive run --action compensate"))
 		default:
 			out = append(out, "A route that names where compensations go (compensate_to).")
 		}
 		out = append(out, "The effect undone (triage compensated) or the work finished by hand (triage complete-manually).")
 	case dlqbridge.WhyCritical:
-		out = append(out, "Two different authenticated approvals (triage authorize), or a corrected cause (triage classify).")
-	case WhyIncident:
-		out = append(out, "The incident closed (triage close-incident).")
+		approvals := "The approvals of two different authenticated people (triage authorize)"
+		if k.Fix == "" {
+			approvals = "A verifiable fix (triage fix --fix KIND:TEXT), and then the approvals of two different authenticated people, who approve that fix"
+		}
+		out = append(out, approvals+", or a corrected cause (triage classify).")
+		if k.Status == dlqbridge.StatusIncidentOpen {
+			out = append(out, "The incident closed (triage close-incident), which alone sends nothing.")
+		}
 	case dlqbridge.WhyConflict:
 		out = append(out, "A person saying which payload is right (triage repair --arrival KEY, or --version N); where letters differ in task type or idempotency key: reject the record, or do the work by hand.")
 	case WhyLate, dlqbridge.WhyLinked, WhyBare:
@@ -260,15 +266,15 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 		case k.Status == dlqbridge.StatusAuthorized:
 			out = append(out, onlySend)
 		case k.Fix == "":
-			out = append(out, "A verifiable fix (triage fix --fix KIND:TEXT), or a corrected payload (triage repair --patch FILE).")
+			out = append(out, lacks(c, a, "redrive run"), "A corrected payload is a fix too (triage repair --patch FILE).")
 		default:
-			out = append(out, "Nothing is missing but somebody who authorises it (redrive run, or triage authorize).")
+			out = append(out, lacks(c, a, "redrive run"))
 		}
 	case dlqbridge.WhyRetryable:
 		if k.Status == dlqbridge.StatusAuthorized {
 			return append(out, onlySend)
 		}
-		out = append(out, "Nothing is missing but somebody who authorises it (redrive run, or triage authorize), or policy where the cause allows it.")
+		out = append(out, lacks(c, a, "redrive run"), "Or policy, where the cause allows it (redrive run --policy).")
 	case dlqbridge.WhyUnclassified:
 		out = append(out, "A named cause (triage classify --cause …).")
 	case dlqbridge.WhyExpired:
@@ -291,6 +297,18 @@ func ofDisagreement(d dlqbridge.Disagreement) string {
 		return fmt.Sprintf("The mistaken statement about %s replaced: triage settle-effect --correct --to none_confirmed|confirmed %s --evidence …", placeOf(d), step)
 	}
 	return fmt.Sprintf("Stores that agree about %s: correct the one that errs, then triage investigate.", placeOf(d))
+}
+
+// lacks says what a record still needs before that command may send it.
+func lacks(c dlqbridge.Case, a Around, command string) string {
+	switch why := dlqbridge.VerbAuthorize.Hindered(c, a.beside()); why {
+	case "":
+		return fmt.Sprintf("Nothing is missing but somebody who authorises it (%s, or triage authorize).", command)
+	case dlqbridge.NoFix:
+		return fmt.Sprintf("A verifiable fix is missing (triage fix --fix KIND:TEXT), and then somebody who authorises it; %s --fix KIND:TEXT does both.", command)
+	default:
+		return fmt.Sprintf("Nobody can authorise it now: %s.", why)
+	}
 }
 
 const onlySend = "Nothing is missing but a job that sends it (redrive run)."

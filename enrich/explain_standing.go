@@ -18,10 +18,16 @@ type Around struct {
 	Absence bool
 	// Compensates: the route names where compensations go.
 	Compensates bool
+	// Newer is the record that a later letter of the same task opened.
+	Newer string
 	// Destination is where the record would be sent, Holds all that there are.
 	Destination string
 	Holds       []dlqbridge.Hold
 	Mutes       []dlqbridge.Mute
+}
+
+func (a Around) beside() dlqbridge.Beside {
+	return dlqbridge.Beside{Now: a.Now, Compensates: a.Compensates, Newer: a.Newer}
 }
 
 // standing says where the record is on its way: sent and not settled, sent once
@@ -69,25 +75,8 @@ func closedLines(c dlqbridge.Case) []string {
 	return []string{fmt.Sprintf("Closed as %s.", c.Control.Status)}
 }
 
-// noteOf is the note of the send that the record is claimed for.
-func noteOf(c dlqbridge.Case) *dlqbridge.Send {
-	if c.Control.Claim == nil {
-		return nil
-	}
-	i := slices.IndexFunc(c.Sends, func(s dlqbridge.Send) bool { return s.N == c.Control.Claim.N })
-	if i < 0 {
-		return nil
-	}
-	return &c.Sends[i]
-}
-
-func doubted(c dlqbridge.Case) bool {
-	s := noteOf(c)
-	return s != nil && s.Outcome == dlqbridge.OutcomeInDoubt
-}
-
 func sentLines(c dlqbridge.Case, a Around) []string {
-	claim, s := c.Control.Claim, noteOf(c)
+	claim, s := c.Control.Claim, c.Claimed()
 	switch {
 	case s == nil:
 		return []string{
@@ -174,22 +163,4 @@ func holdLines(k dlqbridge.Control, a Around) []string {
 		out = append(out, fmt.Sprintf("Held by %s of %s, %s: %s.", h.ID, h.By, until, h.Reason))
 	}
 	return out
-}
-
-// possible are the moves that the status allows to people, without those that
-// would be refused for what can be seen here.
-func possible(c dlqbridge.Case, a Around) []dlqbridge.Verb {
-	k := c.Control
-	return nonNil(slices.DeleteFunc(dlqbridge.VerbsFor(k.Status), func(v dlqbridge.Verb) bool {
-		//exhaustive:ignore
-		switch v {
-		case dlqbridge.VerbSettleSend:
-			return !doubted(c)
-		case dlqbridge.VerbAuthorize:
-			return k.Status == dlqbridge.StatusAuthorized || past(k.ValidUntil, a.Now)
-		case dlqbridge.VerbCancelExpired:
-			return k.ValidUntil.IsZero() || !a.Now.IsZero() && !past(k.ValidUntil, a.Now)
-		}
-		return false
-	}))
 }

@@ -39,11 +39,14 @@ func TestExplainWhereItStands(t *testing.T) {
 		"claimed":              {around: around, no: []dlqbridge.Verb{"settle-send"}, says: []string{"nothing is noted of a send yet"}},
 		"unconfirmed": {
 			sends: []dlqbridge.Send{note}, around: around, no: []dlqbridge.Verb{"cancel-expired"}, may: []dlqbridge.Verb{"authorize"},
-			then: func(b *caseOf) { b.ends(dlqbridge.VerbUnconfirmed, dlqbridge.StatusAwaitingOperationalDecision, "") },
+			then: func(b *caseOf) {
+				b.ends(dlqbridge.VerbUnconfirmed, dlqbridge.StatusAwaitingOperationalDecision, "")
+				b.c.Control.Fix = "deploy:1"
+			},
 			says: []string{"already sent once, as redrive 1 by job j at", "nobody saw an outcome"},
 		},
 		"came back": {
-			sends: []dlqbridge.Send{note}, around: around, then: func(b *caseOf) { b.ends(dlqbridge.VerbRecur, dlqbridge.StatusClassified, "") },
+			sends: []dlqbridge.Send{note}, around: around, no: []dlqbridge.Verb{"authorize"}, then: func(b *caseOf) { b.ends(dlqbridge.VerbRecur, dlqbridge.StatusClassified, "") },
 			says: []string{"already sent once, as redrive 1", "died again"},
 		},
 		"closed": {

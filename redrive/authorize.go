@@ -47,7 +47,7 @@ func MayAuthorize(c dlqbridge.Control, j Judgement, a Asking) *dlqbridge.Exclusi
 			return x
 		}
 	} else if j.Applied.Fix == "" {
-		return no(dlqbridge.ExcludeNotAuthorized, "no verifiable fix is on record (fix KIND:TEXT)")
+		return no(dlqbridge.ExcludeNotAuthorized, "%s", dlqbridge.NoFix)
 	}
 	if NeedsSecondPerson(policy) && !Approved(j.Approvers, a.Actor) {
 		return no(dlqbridge.ExcludeNeedsSecondPerson, "cause %s is authorised by two different authenticated people", policy.Cause)

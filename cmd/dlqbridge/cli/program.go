@@ -287,6 +287,12 @@ func group(cmd *cobra.Command, args []string) error {
 	return cmd.Help()
 }
 
+// elsewhere says where that is done what people look for under another name. The
+// known word that looks most like it does something else.
+var elsewhere = map[string]string{
+	"triage compensate": "`dlqbridge redrive run --action compensate` sends compensations; `dlqbridge triage compensated` says that an effect has been undone already, and closes the record",
+}
+
 func unknownCommand(cmd *cobra.Command, word string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -294,6 +300,9 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 			names = append(names, c.Name())
 		}
 	}
-	hint := config.Suggestion(word, names)
+	hint, ok := elsewhere[cmd.Name()+" "+word]
+	if !ok {
+		hint = config.Suggestion(word, names)
+	}
 	return usagef(hint, "unknown command %q of `%s`", word, cmd.CommandPath())
 }

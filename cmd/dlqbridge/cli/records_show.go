@@ -11,6 +11,7 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
+	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/triage"
 	"github.com/dlqbridge/dlqbridge/enrich"
 )
 
@@ -142,7 +143,7 @@ lead to another decision, and which moves are possible now.`,
 			if err != nil {
 				return err
 			}
-			a, err := s.around(cmd.Context(), c.Control)
+			a, err := s.around(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
@@ -154,13 +155,14 @@ lead to another decision, and which moves are possible now.`,
 
 // around finds what an explanation needs besides the record: holds, mutes, and how
 // long an outcome is waited for. Without the latter it is said as not known.
-func (s *session) around(ctx context.Context, k dlqbridge.Control) (enrich.Around, error) {
-	a := enrich.Around{Now: s.p.Now()}
-	if k.Status.Closed() {
-		return a, nil
-	}
+func (s *session) around(ctx context.Context, c dlqbridge.Case) (enrich.Around, error) {
+	a, k := enrich.Around{Now: s.p.Now()}, c.Control
 	b, err := s.open(ctx, nil)
 	if err != nil {
+		return a, err
+	}
+	if k.Status.Closed() {
+		a.Newer, err = triage.Newer(ctx, b.Store, c)
 		return a, err
 	}
 	if a.Holds, err = b.Store.ListHolds(ctx); err != nil {
@@ -169,18 +171,18 @@ func (s *session) around(ctx context.Context, k dlqbridge.Control) (enrich.Aroun
 	if a.Mutes, err = b.Store.ListMutes(ctx); err != nil {
 		return a, err
 	}
+	a.Compensates = b.Compensates(k.Route)
 	if r, ok := b.Config.Route(k.Route); ok {
-		a.Compensates = r.CompensateTo != ""
 		if err := b.ResolveAsides(ctx, r); err != nil {
 			b.Log.LogAttrs(ctx, slog.LevelDebug, "where it is sent is not known", slog.Any("error", err))
 		}
 	}
-	c := b.Controller()
-	a.Destination = c.SendsTo(k)
+	control := b.Controller()
+	a.Destination = control.SendsTo(k)
 	if k.Status != dlqbridge.StatusRedriving {
 		return a, nil
 	}
-	if a.Window, a.Absence, err = c.ObserveFor(ctx, k); err != nil {
+	if a.Window, a.Absence, err = control.ObserveFor(ctx, k); err != nil {
 		b.Log.LogAttrs(ctx, slog.LevelDebug, "how long is observed is not known", slog.Any("error", err))
 	}
 	return a, nil
@@ -204,6 +206,6 @@ func printExplanation(out *screen.Screen, e enrich.Explanation) {
 		}
 	}
 	if len(e.Verbs) > 0 {
-		out.Printf("%s\n  %s\n", screen.Styled{Style: screen.Bold, Text: "moves that are possible now (dlqbridge triage …)"}, join[dlqbridge.Verb](e.Verbs))
+		out.Printf("%s\n  %s\n", screen.Styled{Style: screen.Bold, Text: "moves that are possible now, by what is on record (dlqbridge triage …)"}, join[dlqbridge.Verb](e.Verbs))
 	}
 }

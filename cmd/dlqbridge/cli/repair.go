@@ -148,7 +148,7 @@ func (s *session) repairAll(ctx context.Context, a triage.Request, f repairFlags
 	if err := b.ResolveSources(ctx); err != nil && !errors.Is(err, dlqbridge.ErrDenied) {
 		return err
 	}
-	mover := triage.Mover{Store: b.Store, Judge: b.JudgeCase, Now: s.p.Now, Bounds: b.Bounds()}
+	mover := triage.Mover{Store: b.Store, Judge: b.JudgeCase, Compensates: b.Compensates, Now: s.p.Now, Bounds: b.Bounds()}
 	do := mover.Preview
 	if !f.dryRun {
 		if a.Actor, err = s.actor(ctx); err != nil {

@@ -93,7 +93,10 @@ func (s *session) triage() *cobra.Command {
 		Short: "Move records: classify, settle, fix, authorise, close",
 		Long: `Moves records as a person. Each move needs --reason, and one that states a fact
 also --evidence; both stand in the record's history for good, with who and when.
+` + "`records explain ID`" + ` lists the moves that are possible on a record now.
 
+No verb sends anything: what a record's action says is what ` + "`redrive run`" + ` would do
+once it is authorised, so ` + "`redrive run --action compensate`" + ` sends compensations.
 The actor is the principal that AWS confirms (STS), else the OS user, who never
 counts as a second person; --actor adds a note.`,
 		Example: `  dlqbridge triage moves
@@ -253,7 +256,7 @@ func (s *session) moveAll(ctx context.Context, a triage.Request, ids []string) e
 	if a.Actor, err = s.actor(ctx); err != nil {
 		return err
 	}
-	mover := triage.Mover{Store: b.Store, Judge: b.JudgeCase, Now: s.p.Now}
+	mover := triage.Mover{Store: b.Store, Judge: b.JudgeCase, Compensates: b.Compensates, Now: s.p.Now}
 	results, failed, first := each(ids, func(id string) (triage.Done, error) { return mover.Move(ctx, id, a) })
 	if len(results) == 1 && failed == 1 {
 		return first // one record: its refusal is the answer

@@ -35,6 +35,8 @@ type Mover struct {
 	// Judge judges a record with a person's note as if it were on record.
 	Judge func(ctx context.Context, c dlqbridge.Case, note *dlqbridge.Note) (enrich.Judgement, error)
 	Now   func() time.Time
+	// Compensates says whether a route names where compensations go; nil is none does.
+	Compensates func(route string) bool
 	// Bounds are what repairs are held against; other moves do without.
 	Bounds Bounds
 }
@@ -128,17 +130,48 @@ func (m Mover) think(ctx context.Context, id string, r Request, now time.Time) (
 	}
 	from := c.Control
 	rule, _ := r.Verb.Rule()
-	if !slices.Contains(rule.From, from.Status) {
-		return c, plan{}, refuse(from, r.Verb, "not allowed in this status")
+	b, err := m.beside(ctx, c, now)
+	if err != nil {
+		return c, plan{}, err
 	}
-	p, err := m.plan(ctx, c, r, now)
+	// Who authorises asks the stores again, which may know better than the record.
+	asks := r.Verb == dlqbridge.VerbAuthorize && slices.Contains(rule.From, from.Status)
+	if why := r.Verb.Hindered(c, b); why != "" && !asks {
+		return c, plan{}, refuse(c, b, r.Verb, why)
+	}
+	p, err := m.plan(ctx, c, b, r)
 	if err != nil {
 		return c, plan{}, err
 	}
 	if !r.Verb.Allows(from.Status, p.to.Status) {
-		return c, plan{}, refuse(from, r.Verb, fmt.Sprintf("it would lead to %s", p.to.Status))
+		return c, plan{}, refuse(c, b, r.Verb, fmt.Sprintf("it would lead to %s", p.to.Status))
 	}
 	return c, p, nil
+}
+
+// beside is what the moves of a record depend on and it does not say itself.
+func (m Mover) beside(ctx context.Context, c dlqbridge.Case, now time.Time) (dlqbridge.Beside, error) {
+	b := dlqbridge.Beside{Now: now, Compensates: m.Compensates != nil && m.Compensates(c.Control.Route)}
+	var err error
+	b.Newer, err = Newer(ctx, m.Store, c)
+	return b, err
+}
+
+// Newer is the record that a later letter of a closed one's task opened; empty
+// if there is none.
+func Newer(ctx context.Context, store dlqbridge.Controls, c dlqbridge.Case) (string, error) {
+	next := enrich.NextEpisode(c)
+	if next == "" || !c.Control.Status.Closed() {
+		return "", nil
+	}
+	newer, err := store.Read(ctx, []string{next})
+	if err != nil {
+		return "", err
+	}
+	if _, there := newer[next]; !there {
+		return "", nil
+	}
+	return next, nil
 }
 
 // Preview says what a move would do. It writes nothing.
@@ -196,27 +229,28 @@ func (m Mover) once(ctx context.Context, id string, r Request, first **dlqbridge
 const maxWhy = 120
 
 // refuse says why a move is not made, and which are possible.
-func refuse(c dlqbridge.Control, verb dlqbridge.Verb, why string) error {
-	var possible []string
-	for _, v := range dlqbridge.VerbsFor(c.Status) {
+func refuse(c dlqbridge.Case, b dlqbridge.Beside, verb dlqbridge.Verb, why string) error {
+	var others []string
+	for _, v := range dlqbridge.Possible(c, b) {
 		if v != verb {
-			possible = append(possible, string(v))
+			others = append(others, string(v))
 		}
 	}
+	status := c.Control.Status
 	switch {
-	case c.Status == dlqbridge.StatusRedriving:
-		why += "; it is being sent: its outcome moves it (`dlqbridge redrive observe`), a hold stops what is not sent yet"
-		fallthrough
-	case len(possible) > 0:
-		why += "; possible now: " + strings.Join(possible, ", ")
-	default:
+	case len(others) > 0 && status == dlqbridge.StatusRedriving:
+		why += "; it is being sent: its outcome moves it (`dlqbridge redrive observe`), a hold stops what is not sent yet; possible now: " + strings.Join(others, ", ")
+	case len(others) > 0:
+		why += "; possible now: " + strings.Join(others, ", ")
+	case status.Closed():
 		why += "; it is closed for good, a further letter of the task opens a new record"
 	}
-	return &dlqbridge.MoveError{ID: c.ID, Verb: verb, Status: c.Status, Why: why}
+	return &dlqbridge.MoveError{ID: c.Control.ID, Verb: verb, Status: status, Why: why}
 }
 
 // plan thinks a move through. It writes nothing.
-func (m Mover) plan(ctx context.Context, c dlqbridge.Case, r Request, now time.Time) (plan, error) {
+func (m Mover) plan(ctx context.Context, c dlqbridge.Case, b dlqbridge.Beside, r Request) (plan, error) {
+	now := b.Now
 	p := plan{to: c.Control, note: dlqbridge.Note{
 		At: now, Actor: r.Actor, Verb: r.Verb, Reason: r.Reason, Evidence: r.Evidence, Cause: r.Cause, Owner: r.Owner, Fix: r.Fix,
 	}}
@@ -236,11 +270,11 @@ func (m Mover) plan(ctx context.Context, c dlqbridge.Case, r Request, now time.T
 	case dlqbridge.VerbSettleEffect:
 		return m.settleEffect(ctx, c, r, p)
 	case dlqbridge.VerbReopen:
-		return m.reopen(ctx, c, r, p)
+		return m.reopen(ctx, c, b, r, p)
 	case dlqbridge.VerbAuthorize:
-		return m.authorize(ctx, c, r, p, now)
+		return m.authorize(ctx, c, b, r, p)
 	case dlqbridge.VerbSettleSend:
-		return settleSend(c, r, p, now)
+		return settleSend(c, r, p), nil
 	case dlqbridge.VerbOpenIncident:
 		p.to.Status, p.to.Authorized = dlqbridge.StatusIncidentOpen, nil
 	case dlqbridge.VerbCompleteManually:
@@ -250,15 +284,9 @@ func (m Mover) plan(ctx context.Context, c dlqbridge.Case, r Request, now time.T
 	case dlqbridge.VerbReject:
 		closing(&p.to, dlqbridge.StatusRejected, now)
 	case dlqbridge.VerbCancelExpired:
-		switch until := c.Control.ValidUntil; {
-		case until.IsZero():
-			return p, refuse(c.Control, r.Verb, "the task has no valid_until, so nothing has expired")
-		case !now.After(until):
-			return p, refuse(c.Control, r.Verb, "its work makes sense until "+dlqbridge.FormatTime(until))
-		}
 		closing(&p.to, dlqbridge.StatusCancelledExpired, now)
 	default:
-		return p, refuse(c.Control, r.Verb, "this version does not know the verb")
+		return p, refuse(c, b, r.Verb, "this version does not know the verb")
 	}
 	return p, nil
 }
@@ -277,54 +305,46 @@ func (m Mover) judged(ctx context.Context, c dlqbridge.Case, p plan) (plan, erro
 	}
 	p.to, p.context = j.Apply(p.to), &j.Context
 	p.sentence = j.Context.Reason
+	if c.Control.Authorized != nil && p.to.Authorized == nil && !p.to.Status.Closed() {
+		p.sentence += " Its authorisation was given on what was known before, so it has lapsed."
+	}
 	return p, nil
 }
 
 // authorize allows one send, or notes the first of two approvals.
-func (m Mover) authorize(ctx context.Context, c dlqbridge.Case, r Request, p plan, now time.Time) (plan, error) {
-	if c.Control.Status == dlqbridge.StatusAuthorized {
-		return p, refuse(c.Control, r.Verb, "it is authorised already")
-	}
+func (m Mover) authorize(ctx context.Context, c dlqbridge.Case, b dlqbridge.Beside, r Request, p plan) (plan, error) {
 	p.note.Approval = true
 	j, err := m.Judge(ctx, c, &p.note)
 	if err != nil {
 		return p, err
 	}
 	seen := wire.ToRedrive(j, c)
-	no := redrive.MayAuthorize(c.Control, seen, redrive.Asking{Actor: r.Actor, Single: true, Now: now})
+	no := redrive.MayAuthorize(c.Control, seen, redrive.Asking{Actor: r.Actor, Single: true, Now: b.Now})
 	switch {
 	case no == nil:
-		p.to, p.context = redrive.Grant(c.Control, seen, p.note, now).To, &j.Context
+		p.to, p.context = redrive.Grant(c.Control, seen, p.note, b.Now).To, &j.Context
 		p.sentence = "may be sent once: " + string(j.Decision.Action)
+	case no.Reason == dlqbridge.ExcludeNeedsSecondPerson && seen.Applied.Fix == "":
+		// A fix ends what was approved before it, so this approval could never count.
+		return p, refuse(c, b, r.Verb, dlqbridge.NoFix)
 	case no.Reason == dlqbridge.ExcludeNeedsSecondPerson && r.Actor.Authenticated:
 		// The approval is the move; the record stays where it waits.
 		p.to.Authorized = nil
 		p.sentence = "one approval noted; another authenticated person must authorise too"
 	case no.Reason == dlqbridge.ExcludeNeedsSecondPerson:
-		return p, refuse(c.Control, r.Verb, "two authenticated people are needed, and the cloud does not say who you are")
+		return p, refuse(c, b, r.Verb, "two authenticated people are needed, and the cloud does not say who you are")
 	default:
-		return p, refuse(c.Control, r.Verb, fmt.Sprintf("%s: %s", no.Reason, no.Detail))
+		return p, refuse(c, b, r.Verb, fmt.Sprintf("%s: %s", no.Reason, no.Detail))
 	}
 	return p, nil
 }
 
 // reopen opens a closed record. What completed by hand may have had its
-// effect, so a second person stands behind opening it. A task whose later letter
-// has a record of its own stays with that one: two open records of one task
-// would send it twice.
-func (m Mover) reopen(ctx context.Context, c dlqbridge.Case, r Request, p plan) (plan, error) {
-	if next := enrich.NextEpisode(c); next != "" {
-		newer, err := m.Store.Read(ctx, []string{next})
-		if err != nil {
-			return p, err
-		}
-		if _, there := newer[next]; there {
-			return p, refuse(c.Control, r.Verb, "the task has a newer record, "+next+"; work on that one")
-		}
-	}
+// effect, so a second person stands behind opening it.
+func (m Mover) reopen(ctx context.Context, c dlqbridge.Case, b dlqbridge.Beside, r Request, p plan) (plan, error) {
 	if c.Control.Status == dlqbridge.StatusCompletedManually {
 		if !r.Actor.Authenticated {
-			return p, refuse(c.Control, r.Verb, "a manual completion is opened by two authenticated people, and the cloud does not say who you are")
+			return p, refuse(c, b, r.Verb, "a manual completion is opened by two authenticated people, and the cloud does not say who you are")
 		}
 		p.note.Approval = true
 		if !redrive.Approved(approvers(c), r.Actor) {
@@ -356,26 +376,19 @@ func approvers(c dlqbridge.Case) []string {
 }
 
 // settleSend ends a doubt about a send by a person's word.
-func settleSend(c dlqbridge.Case, r Request, p plan, now time.Time) (plan, error) {
+func settleSend(c dlqbridge.Case, r Request, p plan) plan {
 	claim := c.Control.Claim
-	if claim == nil {
-		return p, refuse(c.Control, r.Verb, "no job holds it")
-	}
-	i := slices.IndexFunc(c.Sends, func(s dlqbridge.Send) bool { return s.N == claim.N })
-	if i < 0 || c.Sends[i].Outcome != dlqbridge.OutcomeInDoubt {
-		return p, refuse(c.Control, r.Verb, fmt.Sprintf("redrive %d is not in doubt", claim.N))
-	}
 	p.to.Move.Job, p.to.Move.N = claim.Job, claim.N
 	if r.Sent {
-		send := c.Sends[i]
+		send := *c.Doubt()
 		send.Outcome, send.Reason = dlqbridge.OutcomeSent, "settled by "+r.Actor.String()
 		p.send = &send
 		p.sentence = "sent; its outcome is observed"
-		return p, nil
+		return p
 	}
 	// The note of the send is left as it is: its number is free again, and a
 	// job that claims the record in the next moment writes its own.
-	p.to = redrive.Unsend(c.Control, r.Verb, r.Actor.String(), r.Reason, p.note.Name, now).To
+	p.to = redrive.Unsend(c.Control, r.Verb, r.Actor.String(), r.Reason, p.note.Name, p.note.At).To
 	p.sentence = "not sent; it may be sent again"
-	return p, nil
+	return p
 }

@@ -27,6 +27,12 @@ func (b *Bridge) JudgeCase(ctx context.Context, c dlqbridge.Case, note *dlqbridg
 	return e.Judge(ctx, b.Now(), subjects)[0], nil
 }
 
+// Compensates says whether a route names where compensations go.
+func (b *Bridge) Compensates(route string) bool {
+	r, ok := b.Config.Route(route)
+	return ok && r.CompensateTo != ""
+}
+
 // Judge is redrive's view of enrichment: the same Judge that took the letter
 // in, asked again about stored records.
 type judge struct{ b *Bridge }
