@@ -56,28 +56,6 @@ func notInDoubt(c Case, _ Beside) string {
 	return ""
 }
 
-// Doubt is the note of the send that the record is claimed for, if nobody knows
-// whether that went out; nil if there is no doubt.
-func (c Case) Doubt() *Send {
-	if s := c.Claimed(); s != nil && s.Outcome == OutcomeInDoubt {
-		return s
-	}
-	return nil
-}
-
-// Claimed is the note of the send that the record is claimed for; nil if there
-// is none yet.
-func (c Case) Claimed() *Send {
-	claim := c.Control.Claim
-	if claim == nil {
-		return nil
-	}
-	if i := slices.IndexFunc(c.Sends, func(s Send) bool { return s.N == claim.N }); i >= 0 {
-		return &c.Sends[i]
-	}
-	return nil
-}
-
 // nothingHappened hinders compensated: closing a record as undone of which
 // nothing happened would only lose its task.
 func nothingHappened(c Case, _ Beside) string {

@@ -100,6 +100,12 @@ func (c Control) FailedSoSince() time.Time {
 // PayloadName names the payload that would be sent.
 func (c Control) PayloadName() string { return cmp.Or(c.Payload, c.Newest) }
 
+// Outdated says whether the note of a send is none of the claim that uses its
+// number now: the send that it notes was settled as not sent, which freed the number.
+func (c Control) Outdated(s Send) bool {
+	return c.Claim != nil && (s.Job != c.Claim.Job || s.At.Before(c.LastSend))
+}
+
 // Authorization says who allowed a send and what it is bound to. It lapses
 // when what it is bound to changes.
 type Authorization struct {
@@ -435,7 +441,8 @@ func (a Actor) String() string {
 // SendOutcome is what is known about one send.
 type SendOutcome string
 
-// The outcomes. OutcomeRefused: surely not sent.
+// The outcomes. OutcomeRefused: surely not sent. OutcomeNotSent: somebody settled
+// that it was not; no note has it, since the number may be in use again.
 const (
 	OutcomeSent        SendOutcome = "sent"
 	OutcomeInDoubt     SendOutcome = "in_doubt"
@@ -443,6 +450,7 @@ const (
 	OutcomeRecurred    SendOutcome = "recurred"
 	OutcomeUnconfirmed SendOutcome = "unconfirmed"
 	OutcomeRefused     SendOutcome = "refused"
+	OutcomeNotSent     SendOutcome = "not_sent"
 )
 
 // Send is what is known about redrive number N of a record; its key is N.
@@ -522,6 +530,26 @@ func (c Case) Reflects(arrival string) bool {
 		}
 	}
 	return false
+}
+
+// Claimed is the note of the send that the record is claimed for; nil if there
+// is none yet.
+func (c Case) Claimed() *Send {
+	for i, s := range c.Sends {
+		if claim := c.Control.Claim; claim != nil && s.N == claim.N && !c.Control.Outdated(s) {
+			return &c.Sends[i]
+		}
+	}
+	return nil
+}
+
+// Doubt is the note of the send that the record is claimed for, if nobody knows
+// whether that went out; nil if there is no doubt.
+func (c Case) Doubt() *Send {
+	if s := c.Claimed(); s != nil && s.Outcome == OutcomeInDoubt {
+		return s
+	}
+	return nil
 }
 
 // CountedNotes lists the notes that history names, oldest first.

@@ -93,6 +93,7 @@ func sentLines(c dlqbridge.Case, a Around) []string {
 		}
 	}
 	line := fmt.Sprintf("Sent as redrive %d by job %s at %s", s.N, s.Job, dlqbridge.FormatTime(s.At))
+	_, settled := fateOf(c, *s)
 	undoes := s.Action == dlqbridge.ActionCompensate
 	if undoes {
 		line = "Its compensation was s" + line[1:]
@@ -116,6 +117,9 @@ func sentLines(c dlqbridge.Case, a Around) []string {
 	default:
 		wait += fmt.Sprintf(". The observation ends at %s; if nothing was seen by then, %s", dlqbridge.FormatTime(end), then)
 	}
+	if by := settledBy(c, settled); by != nil {
+		line += ". Nobody knew whether it went out; " + by.String()
+	}
 	return []string{line + ".", wait + "."}
 }
 
@@ -129,6 +133,10 @@ func lastLines(c dlqbridge.Case) []string {
 			ended = "nobody saw an outcome of it. The task may have run and changed something: look before it is sent once more"
 		case dlqbridge.VerbRecur, dlqbridge.VerbReceive:
 			ended = "the task died again"
+		case dlqbridge.VerbSettleSend:
+			if by := settledBy(c, &m); m.To == dlqbridge.StatusAuthorized {
+				return []string{fmt.Sprintf("Nobody knew whether redrive %d by job %s went out; %s. Its number is free again.", m.N, m.Job, by)}
+			}
 		}
 		if m.N == 0 || ended == "" {
 			continue

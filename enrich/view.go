@@ -2,6 +2,7 @@ package enrich
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -212,6 +213,17 @@ type DocumentRedrive struct {
 	MessageID *string               `json:"messageId"`
 	Outcome   dlqbridge.SendOutcome `json:"outcome"`
 	Marked    bool                  `json:"marked"`
+	// Settled is by whom a doubt about it was ended; null if there was none.
+	Settled *DocumentSettled `json:"settled"`
+}
+
+// DocumentSettled is a person's word on whether a send in doubt went out.
+type DocumentSettled struct {
+	To       dlqbridge.SendOutcome `json:"to"`
+	By       string                `json:"by"`
+	At       *string               `json:"at"`
+	Reason   *string               `json:"reason"`
+	Evidence *string               `json:"evidence"`
 }
 
 // ListItem is one record in a list (`records list -o json`).
@@ -282,8 +294,9 @@ func Show(c dlqbridge.Case) Document {
 		}
 	}
 	for _, s := range c.Sends {
+		outcome, settled := fateOf(c, s)
 		d.Redrives = append(d.Redrives, DocumentRedrive{
-			Job: s.Job, N: s.N, Action: s.Action, At: at(s.At), MessageID: orNull(s.MessageID), Outcome: Outcome(c, s), Marked: s.Marked,
+			Job: s.Job, N: s.N, Action: s.Action, At: at(s.At), MessageID: orNull(s.MessageID), Outcome: outcome, Marked: s.Marked, Settled: settledBy(c, settled),
 		})
 	}
 	slices.SortFunc(d.Redrives, func(a, b DocumentRedrive) int { return a.N - b.N })
@@ -307,24 +320,72 @@ func payloadsOf(c dlqbridge.Case) DocumentPayload {
 	return d
 }
 
-// Outcome is how a send ended: what history says of its number stands over the
-// note, which only says whether the message went out and may be the older news.
-func Outcome(c dlqbridge.Case, s dlqbridge.Send) dlqbridge.SendOutcome {
-	outcome := s.Outcome
-	for _, m := range c.History {
+// fateOf is how a send ended, and the move by which a person settled a doubt about
+// it: what history says of its number since it was noted stands over the note,
+// which only says whether the message went out and may be the older news.
+func fateOf(c dlqbridge.Case, s dlqbridge.Send) (outcome dlqbridge.SendOutcome, settled *dlqbridge.Move) {
+	outcome = s.Outcome
+	for i, m := range c.History {
 		if m.N != s.N || m.Job != "" && m.Job != s.Job {
 			continue
 		}
-		switch {
-		case m.Verb == dlqbridge.VerbRecur, m.Verb == dlqbridge.VerbReceive:
+		switch m.Verb { //nolint:exhaustive // the others end no send
+		case dlqbridge.VerbClaim:
+			if !s.At.Before(m.At) { // what was before was about an earlier use of the number
+				outcome, settled = s.Outcome, nil
+			}
+		case dlqbridge.VerbSettleSend:
+			if m.Note == "" { // sent again under its number
+				continue
+			}
+			settled = &c.History[i]
+			if m.To == dlqbridge.StatusAuthorized {
+				outcome = dlqbridge.OutcomeNotSent
+			}
+		case dlqbridge.VerbRecur, dlqbridge.VerbReceive:
 			outcome = dlqbridge.OutcomeRecurred
-		case m.Verb == dlqbridge.VerbComplete, m.Verb == dlqbridge.VerbUnconfirmed && m.To.Closed():
+		case dlqbridge.VerbComplete:
 			outcome = dlqbridge.OutcomeCompleted
-		case m.Verb == dlqbridge.VerbUnconfirmed:
+		case dlqbridge.VerbUnconfirmed:
 			outcome = dlqbridge.OutcomeUnconfirmed
+			if m.To.Closed() {
+				outcome = dlqbridge.OutcomeCompleted
+			}
 		}
 	}
-	return outcome
+	return outcome, settled
+}
+
+func settledBy(c dlqbridge.Case, m *dlqbridge.Move) *DocumentSettled {
+	if m == nil {
+		return nil
+	}
+	d := DocumentSettled{To: dlqbridge.OutcomeSent, By: m.By, At: at(m.At), Reason: orNull(m.Why)}
+	if m.To == dlqbridge.StatusAuthorized {
+		d.To = dlqbridge.OutcomeNotSent
+	}
+	for _, n := range c.Notes {
+		if n.Name == m.Note {
+			d.Reason, d.Evidence = orNull(n.Reason), orNull(n.Evidence)
+		}
+	}
+	return &d
+}
+
+// String is for a person.
+func (d DocumentSettled) String() string {
+	to := "sent"
+	if d.To == dlqbridge.OutcomeNotSent {
+		to = "not sent"
+	}
+	line := fmt.Sprintf("%s settled at %s that it was %s", d.By, *d.At, to)
+	if d.Reason != nil {
+		line += ": " + *d.Reason
+	}
+	if d.Evidence != nil {
+		line += " (evidence: " + *d.Evidence + ")"
+	}
+	return line
 }
 
 // deciding is the context that the decision stands on, and the move that took

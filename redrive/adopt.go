@@ -118,7 +118,7 @@ func (a *adopter) writeDoubt(ctx context.Context, c dlqbridge.Control, at time.T
 		Marked: a.couldMark(ctx, c), Tries: 1, Reason: "its sender ended before the answer was noted",
 	}
 	if noted {
-		if note.Outcome == dlqbridge.OutcomeInDoubt {
+		if note.Outcome == dlqbridge.OutcomeInDoubt && !c.Outdated(note) {
 			// The first send under this number is what a FIFO queue's memory counts from.
 			s.At, s.Tries = note.At, note.Tries+1
 		}
@@ -171,7 +171,7 @@ func (a *adopter) release(ctx context.Context, job string, members iter.Seq2[dlq
 				ns[c.ID] = c.Claim.N
 			}
 		}
-		notes, err := a.sends(ctx, ns)
+		notes, err := a.notes(ctx, controls, ns)
 		if err != nil {
 			return released, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -158,6 +159,14 @@ func (c *Controller) read(ctx context.Context, ids []string) (map[string]dlqbrid
 		return nil, fmt.Errorf("read %d records: %w", len(ids), err)
 	}
 	return out, nil
+}
+
+// notes reads the notes of the sends of these numbers, without those that
+// are none of their record's claim: nothing of that is noted yet.
+func (c *Controller) notes(ctx context.Context, controls map[string]dlqbridge.Control, ns map[string]int) (map[string]dlqbridge.Send, error) {
+	notes, err := c.sends(ctx, ns)
+	maps.DeleteFunc(notes, func(id string, s dlqbridge.Send) bool { return controls[id].Outdated(s) })
+	return notes, err
 }
 
 // sends reads the notes of the numbers in ns, tried again where that may help.

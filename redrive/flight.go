@@ -193,7 +193,7 @@ func (r *runner) seat(ctx context.Context, ids []string) error {
 			ns[id] = c.Claim.N
 		}
 	}
-	notes, err := r.sends(ctx, ns)
+	notes, err := r.notes(ctx, controls, ns)
 	if err != nil {
 		return err
 	}

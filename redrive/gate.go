@@ -156,7 +156,7 @@ func (r *runner) notesOfRedriving(ctx context.Context, controls map[string]dlqbr
 			ns[id] = c.Redrives
 		}
 	}
-	return r.sends(ctx, ns)
+	return r.notes(ctx, controls, ns)
 }
 
 // standing says where a member stands: excluded, to be sent again (resend), or

@@ -106,7 +106,7 @@ func (o *observation) look(ctx context.Context, ids []string, job string) error 
 			asks = append(asks, Ask{Control: c})
 		}
 	}
-	notes, err := o.sends(ctx, ns)
+	notes, err := o.notes(ctx, controls, ns)
 	if err != nil {
 		return err
 	}
@@ -478,7 +478,7 @@ func (c *Controller) outcomes(ctx context.Context, records List[string]) (map[dl
 				ns[ctl.ID] = ctl.Claim.N
 			}
 		}
-		notes, err := c.sends(ctx, ns)
+		notes, err := c.notes(ctx, controls, ns)
 		if err != nil {
 			return nil, err
 		}

@@ -205,7 +205,7 @@ func (c *Controller) others(ctx context.Context, s *survey, t *target) error {
 				ns[id] = ctl.Claim.N
 			}
 		}
-		notes, err := c.sends(ctx, ns)
+		notes, err := c.notes(ctx, controls, ns)
 		if err != nil {
 			return err
 		}

@@ -333,7 +333,7 @@ func (c *Controller) look(ctx context.Context, r Request, f dlqbridge.Filter, no
 		}
 		l.asks = append(l.asks, a)
 	}
-	if l.notes, err = c.sends(ctx, ns); err != nil {
+	if l.notes, err = c.notes(ctx, controls, ns); err != nil {
 		return l, err
 	}
 	l.judgements = c.judge(ctx, l.asks)

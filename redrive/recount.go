@@ -80,7 +80,7 @@ func (c *Controller) stillInDoubt(ctx context.Context, ids List[string]) (List[s
 				ns[id] = ctl.Claim.N
 			}
 		}
-		notes, err := c.sends(ctx, ns)
+		notes, err := c.notes(ctx, controls, ns)
 		if err != nil {
 			return ids, err
 		}

@@ -115,3 +115,44 @@ func TestACompensationInDoubtIsHeldBackLikeAFirstOne(t *testing.T) {
 		}
 	}
 }
+
+// A claim whose job died before it journalled anything is taken back and sent,
+// also where its number was in doubt before and is settled since: the old note
+// is no doubt about this claim. One that was journalled is in doubt from then on,
+// which is what a FIFO queue's memory counts from.
+func TestAnOldNoteIsNoDoubtAboutANewClaim(t *testing.T) {
+	dead := func(w *world, since time.Time) {
+		w.add("r_1", func(c *dlqbridge.Control, _ *dlqbridge.Payload) {
+			c.Status, c.Redrives, c.LastSend = dlqbridge.StatusRedriving, 1, since
+			c.Authorized = &dlqbridge.Authorization{By: "ann", At: since, Action: dlqbridge.ActionRetry}
+			c.Claim = &dlqbridge.Claim{Job: "j_dead", N: 1, Until: since.Add(time.Second)}
+		})
+		w.sends["r_1"] = map[int]dlqbridge.Send{1: {N: 1, Job: "j_dead", Action: dlqbridge.ActionRetry, At: since.Add(-time.Hour), Outcome: dlqbridge.OutcomeInDoubt, Tries: 1}}
+	}
+	t.Run("not journalled", func(t *testing.T) {
+		in(t, func(t *testing.T, ctx context.Context, w *world) {
+			dead(w, time.Now())
+			_, c := w.start(t, nil)
+			res, err := c.Run(ctx, request())
+			if note := w.sends["r_1"][1]; err != nil || len(w.queues[orders].all()) != 1 || note.Outcome != dlqbridge.OutcomeSent || note.Job == "j_dead" {
+				t.Errorf("%v, note %+v, excluded %+v", err, note, whole(res.Excluded))
+			}
+		})
+	})
+	t.Run("journalled", func(t *testing.T) {
+		in(t, func(t *testing.T, ctx context.Context, w *world) {
+			now := time.Now()
+			dead(w, now)
+			w.leases[orders] = dlqbridge.Lease{
+				Destination: orders, Job: "j_dead", Token: "dead", Until: now.Add(time.Second), SendDeadline: time.Second,
+				Batches: map[string]dlqbridge.Batch{"b": {At: now.Add(time.Millisecond), Members: []dlqbridge.BatchMember{{ID: "r_1", N: 1}}}},
+			}
+			_, c := w.start(t, nil)
+			time.Sleep(time.Minute) // virtual: its lease has ended
+			res, err := c.Run(ctx, request())
+			if note := w.sends["r_1"][1]; err != nil || len(w.queues[orders].all()) != 0 || note.Outcome != dlqbridge.OutcomeInDoubt || !note.At.Equal(now.Add(time.Millisecond)) || reasons(res.Excluded)["r_1"] != dlqbridge.ExcludeInDoubt {
+				t.Errorf("%v, note %+v, excluded %+v", err, note, whole(res.Excluded))
+			}
+		})
+	})
+}

@@ -110,7 +110,7 @@ func (c *Controller) fates(ctx context.Context, job string, ids []string) (map[s
 		}
 		out[ctl.ID] = fate{signature: ctl.Signature, outcome: outcome, took: took}
 	}
-	notes, err := c.sends(ctx, open)
+	notes, err := c.notes(ctx, controls, open)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (t *Tally) add(o dlqbridge.SendOutcome) {
 		return
 	case dlqbridge.OutcomeInDoubt:
 		t.InDoubt++
-	case dlqbridge.OutcomeRefused:
+	case dlqbridge.OutcomeRefused, dlqbridge.OutcomeNotSent:
 	case dlqbridge.OutcomeSent, dlqbridge.OutcomeCompleted, dlqbridge.OutcomeRecurred, dlqbridge.OutcomeUnconfirmed:
 		t.Sent++
 	}

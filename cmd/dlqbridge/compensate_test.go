@@ -62,7 +62,7 @@ func TestACompensationGoesOutAndDies(t *testing.T) {
 						t.Errorf("check: %+v", r.Findings)
 					}
 					id := b.charged("orders"+suffix, "t-1")
-					if text := b.ok("records", "explain", id).stdout; !strings.Contains(text, "A compensation, which needs a verifiable fix") {
+					if text := b.ok("records", "explain", id).stdout; !strings.Contains(text, "A compensation, sent by redrive run --action compensate. A verifiable fix is missing") {
 						t.Error(text)
 					}
 					run := append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)

@@ -125,6 +125,9 @@ func printRecord(out *screen.Screen, d enrich.Document) {
 	}
 	for _, r := range d.Redrives {
 		line(out, fmt.Sprintf("number %d", r.N), text(r.Job), text(r.Action), r.At, text(r.Outcome), r.MessageID)
+		if r.Settled != nil {
+			line(out, "", text(r.Settled.String()))
+		}
 	}
 	line(out, "recurrences", text(map[bool]string{true: itoa(d.Recurrences)}[d.Recurrences > 0]))
 }
