@@ -10,8 +10,9 @@ import (
 	"github.com/dlqbridge/dlqbridge"
 )
 
-// WhyTenant is the rule where a store has the task for another tenant than the letter's. Task ids
-// may be unique within a tenant only, so it may be somebody else's work.
+// WhyTenant is the rule where a store has the task for another tenant than the
+// letter's. Task ids may be unique within a tenant only, so it may be somebody
+// else's work.
 const WhyTenant dlqbridge.Why = "tenant_differs"
 
 // otherTenant is the tenant that a store names and that is not the letter's;

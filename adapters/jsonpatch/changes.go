@@ -3,6 +3,7 @@ package jsonpatch
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"strconv"
 )
 
@@ -50,32 +51,20 @@ func changes(out []Change, at string, a, b *value) []Change {
 	case a.kind != b.kind || !a.holds():
 		return append(out, Change{Op: "replace", Path: at, Before: compact(a), After: compact(b)})
 	}
-	a.open()
-	b.open()
 	if a.kind == '[' {
-		for i := range max(len(a.members), len(b.members)) {
-			path := at + "/" + strconv.Itoa(i)
-			switch {
-			case i >= len(b.members):
-				out = append(out, Change{Op: "remove", Path: path, Before: compact(&a.members[i].value)})
-			case i >= len(a.members):
-				out = append(out, Change{Op: "add", Path: path, After: compact(&b.members[i].value)})
-			default:
-				out = changes(out, path, &a.members[i].value, &b.members[i].value)
-			}
-		}
-		return out
+		return ofLists(out, at, a, b)
 	}
+	inOrder, after := a.open(), b.open()
 	inA, inB := a.byName(), b.byName()
-	if len(inA) < len(a.members) || len(inB) < len(b.members) {
+	if len(inA) < len(inOrder) || len(inB) < len(after) {
 		whole := Change{Op: "replace", Path: at, Before: compact(a), After: compact(b)}
 		if !bytes.Equal(whole.Before, whole.After) {
 			out = append(out, whole)
 		}
 		return out
 	}
-	for i := range a.members {
-		m := &a.members[i]
+	for i := range inOrder {
+		m := &inOrder[i]
 		path := at + "/" + escape(m.name)
 		if v, ok := inB[m.name]; ok {
 			out = changes(out, path, &m.value, v)
@@ -83,20 +72,47 @@ func changes(out []Change, at string, a, b *value) []Change {
 			out = append(out, Change{Op: "remove", Path: path, Before: compact(&m.value)})
 		}
 	}
-	for i := range b.members {
-		if m := &b.members[i]; inA[m.name] == nil {
+	for i := range after {
+		if m := &after[i]; inA[m.name] == nil {
 			out = append(out, Change{Op: "add", Path: at + "/" + escape(m.name), After: compact(&m.value)})
 		}
 	}
 	return out
 }
 
+// ofLists compares by position, and holds no list of the elements: there may be
+// millions of them.
+func ofLists(out []Change, at string, a, b *value) []Change {
+	next, stop := iter.Pull(b.elements)
+	defer stop()
+	n := 0
+	for v := range a.elements {
+		if w, more := next(); !more {
+			out = append(out, Change{Op: "remove", Path: at + "/" + strconv.Itoa(n), Before: compact(&v)})
+		} else if !bytes.Equal(v.raw, w.raw) {
+			out = changes(out, at+"/"+strconv.Itoa(n), &v, &w)
+		}
+		n++
+	}
+	for w, more := next(); more; w, more = next() {
+		out = append(out, Change{Op: "add", Path: at + "/" + strconv.Itoa(n), After: compact(&w)})
+		n++
+	}
+	return out
+}
+
+// elements yields those of a list as it is written.
+func (v *value) elements(yield func(value) bool) {
+	v.walk(func(m member) bool { return yield(m.value) })
+}
+
 // byName is the opened members by name: fewer than there are where one stands
 // there twice.
 func (v *value) byName() map[string]*value {
-	out := make(map[string]*value, len(v.members))
-	for i := range v.members {
-		out[v.members[i].name] = &v.members[i].value
+	members := v.open()
+	out := make(map[string]*value, len(members))
+	for i := range members {
+		out[members[i].name] = &members[i].value
 	}
 	return out
 }

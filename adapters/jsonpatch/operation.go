@@ -44,7 +44,7 @@ func operationOf(v *value) (operation, string) {
 		if i < 0 || err != nil {
 			return operation{}, op + " needs a value"
 		}
-		o.value = written(compact(&v.members[i].value))
+		o.value = written(compact(&v.in.members[i].value))
 	case "from":
 		from, ok := v.text("from")
 		if !ok || !pointer.MatchString(from) {
@@ -144,7 +144,7 @@ func (d *document) get(path []string, change bool) (*value, error) {
 		if change {
 			v.change()
 		}
-		v = &v.members[i].value
+		v = &v.in.members[i].value
 	}
 	return v, nil
 }
@@ -158,11 +158,10 @@ func (v *value) position(segment string) (int, error) {
 		}
 		return i, err
 	}
-	v.open()
 	if segment == "-" {
 		return 0, errEnd
 	}
-	return index(segment, len(v.members)-1)
+	return index(segment, len(v.open())-1)
 }
 
 // index reads a position of a list (RFC 6901, 4), which is at most last.
@@ -192,8 +191,7 @@ func (d *document) put(path []string, put value) error {
 	case !v.holds():
 		return errNothing
 	case v.kind == '[':
-		v.open()
-		i := len(v.members)
+		i := len(v.open())
 		if last != "-" {
 			if i, err = index(last, i); err != nil {
 				return err
@@ -207,10 +205,10 @@ func (d *document) put(path []string, put value) error {
 	case err != nil:
 		return twice(path)
 	case i < 0:
-		v.insert(len(v.members), last, put)
+		v.insert(len(v.in.members), last, put)
 	default:
 		v.change()
-		v.members[i].value = put
+		v.in.members[i].value = put
 	}
 	return nil
 }
@@ -244,29 +242,28 @@ func same(a, b *value, at string) error {
 	if a.kind != b.kind {
 		return errOther
 	}
-	a.open()
-	b.open()
-	equal := len(a.members) == len(b.members)
+	inA, inB := a.open(), b.open()
+	equal := len(inA) == len(inB)
 	switch a.kind {
 	case '"':
 		equal = text(a.raw) == text(b.raw)
 	case '0':
 		equal = sameNumber(a.raw, b.raw)
 	case '[':
-		for i := 0; equal && i < len(a.members); i++ {
-			if err := same(&a.members[i].value, &b.members[i].value, at+"/"+strconv.Itoa(i)); err != nil {
+		for i := 0; equal && i < len(inA); i++ {
+			if err := same(&inA[i].value, &inB[i].value, at+"/"+strconv.Itoa(i)); err != nil {
 				return err
 			}
 		}
 	case '{':
 		// The patch was read strictly, so only the body can name one twice.
-		if len(a.byName()) < len(a.members) {
+		if len(a.byName()) < len(inA) {
 			return &Error{Body: true, Why: "a name stands twice in " + place(at) + ", and " + errTwice.Error()}
 		}
-		inB := b.byName()
-		for i := 0; equal && i < len(a.members); i++ {
-			m := &a.members[i]
-			w, ok := inB[m.name]
+		named := b.byName()
+		for i := 0; equal && i < len(inA); i++ {
+			m := &inA[i]
+			w, ok := named[m.name]
 			if !ok {
 				return errOther
 			}
@@ -287,8 +284,8 @@ func merge(v *value, at string, patch *value) error {
 		*v = without(patch)
 		return nil
 	}
-	for n := range patch.members {
-		m := &patch.members[n]
+	for n := range patch.members() {
+		m := &patch.in.members[n]
 		here := at + "/" + escape(m.name)
 		i, err := v.find(m.name)
 		switch {
@@ -296,15 +293,15 @@ func merge(v *value, at string, patch *value) error {
 			return &Error{Body: true, Why: "it names " + here + " twice, and " + err.Error()}
 		case i < 0 && m.value.kind == 'n':
 		case i < 0:
-			v.insert(len(v.members), m.name, without(&m.value))
+			v.insert(len(v.in.members), m.name, without(&m.value))
 		case m.value.kind == 'n':
 			v.remove(i)
 		default:
 			v.change()
-			inside := &v.members[i].value
-			if inside.kind != '{' || m.value.kind != '{' {
-				*inside = without(&m.value)
-			} else if err := merge(inside, here, &m.value); err != nil {
+			below := &v.in.members[i].value
+			if below.kind != '{' || m.value.kind != '{' {
+				*below = without(&m.value)
+			} else if err := merge(below, here, &m.value); err != nil {
 				return err
 			}
 		}
@@ -318,10 +315,10 @@ func without(v *value) value {
 	if v.kind != '{' {
 		return written(compact(v))
 	}
-	out := value{kind: '{', opened: true}
-	for i := range v.members {
-		if m := &v.members[i]; m.value.kind != 'n' {
-			out.insert(len(out.members), m.name, without(&m.value))
+	out := value{kind: '{', in: &inside{}}
+	for i := range v.members() {
+		if m := &v.in.members[i]; m.value.kind != 'n' {
+			out.insert(len(out.in.members), m.name, without(&m.value))
 		}
 	}
 	return out

@@ -70,17 +70,17 @@ func Parse(text []byte) (*Patch, error) {
 	sum := sha256.Sum256(text)
 	p := &Patch{SHA256: hex.EncodeToString(sum[:])}
 	switch {
-	case v.kind == '{' && len(v.members) > 0:
+	case v.kind == '{' && len(v.members()) > 0:
 		p.Form, p.merge = dlqbridge.PatchMerge, v
 		return p, nil
-	case v.kind != '[' || len(v.members) == 0:
+	case v.kind != '[' || len(v.members()) == 0:
 		return wrong("it is neither a list of operations (RFC 6902) nor an object to merge (RFC 7386), or an empty one")
-	case len(v.members) > maxOperations:
-		return wrong("it has %d operations, at most %d are carried out", len(v.members), maxOperations)
+	case len(v.members()) > maxOperations:
+		return wrong("it has %d operations, at most %d are carried out", len(v.members()), maxOperations)
 	}
 	p.Form = dlqbridge.PatchJSON
-	for i := range v.members {
-		o, why := operationOf(&v.members[i].value)
+	for i := range v.members() {
+		o, why := operationOf(&v.in.members[i].value)
 		if why != "" {
 			return wrong("operation %d: %s", i+1, why)
 		}

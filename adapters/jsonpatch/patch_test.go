@@ -3,7 +3,9 @@ package jsonpatch
 import (
 	"encoding/json"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -148,5 +150,47 @@ func TestDeepBodiesCostNothingButTime(t *testing.T) {
 	many := `[` + strings.TrimSuffix(strings.Repeat(`{"op":"copy","from":"/a","path":"/a/-"},`, 60), ",") + `]`
 	if got := applied(t, many, `{"a":["`+strings.Repeat("x", 1000)+`"]}`); !strings.Contains(got, "it copies too much") {
 		t.Errorf("%.100s", got)
+	}
+}
+
+// What a sender wrote decides how much is opened: a list of nothing but digits
+// costs no more than its elements do, once.
+func TestLongListsAreOpenedOnce(t *testing.T) {
+	body := []byte(`{"l":[` + strings.Repeat("1,", 200_000) + `1]}`)
+	p, err := Parse([]byte(`[{"op":"replace","path":"/l/3","value":2}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	out, err := p.Apply(body)
+	runtime.ReadMemStats(&after)
+	if err != nil || len(out) != len(body) {
+		t.Fatalf("%d bytes, %v", len(out), err)
+	}
+	if used := int(after.TotalAlloc - before.TotalAlloc); used > 150*len(body) {
+		t.Errorf("%d bytes were used for a body of %d", used, len(body))
+	}
+}
+
+// One patch is applied to many bodies at the same time.
+func TestAPatchIsAppliedToManyAtOnce(t *testing.T) {
+	for patch, want := range map[string]string{
+		`[{"op":"test","path":"/a","value":{"b":[1]}},{"op":"add","path":"/c","value":{"d":{}}},{"op":"add","path":"/c/d/e","value":[]},{"op":"copy","from":"/c","path":"/a"}]`: `{"a":{"d":{"e":[]}},"c":{"d":{"e":[]}}}`,
+		`{"a":{"b":null},"c":{"d":{"e":[],"f":null}}}`: `{"a":{},"c":{"d":{"e":[]}}}`,
+	} {
+		p, err := Parse([]byte(patch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if out, err := p.Apply([]byte(`{"a":{"b":[1.0]}}`)); err != nil || string(out) != want {
+					t.Errorf("%s %v", out, err)
+				}
+			})
+		}
+		all.Wait()
 	}
 }

@@ -16,11 +16,15 @@ import (
 // into members only where something goes through it. What is not changed is
 // written back byte for byte, white space, spelling and all.
 type value struct {
-	kind    byte   // '{', '[', '"', '0' for a number, 't', 'f', 'n'
-	raw     []byte // nil once something inside is changed
-	opened  bool
+	kind byte    // '{', '[', '"', '0' for a number, 't', 'f', 'n'
+	raw  []byte  // nil once something inside is changed
+	in   *inside // nil as long as nobody has opened it, and of what holds nothing
+}
+
+// inside is an opened object or list.
+type inside struct {
 	members []member // of an object, or elements without name
-	blank   []byte   // what stands in an empty object or list
+	blank   []byte   // what stands in an empty one
 }
 
 // member is one with what is written around it.
@@ -73,18 +77,14 @@ func written(raw []byte) value {
 
 func (v *value) holds() bool { return v.kind == '{' || v.kind == '[' }
 
-// open splits one level without looking into the levels below.
-func (v *value) open() {
-	if v.opened || !v.holds() {
-		return
-	}
-	v.opened = true
+// walk goes through one level of what is written, without looking into the
+// levels below, until do says no. Blank is what stands in it where it is empty.
+func (v *value) walk(do func(member) bool) (blank []byte) {
 	for at := 1; ; at++ {
 		start := at
 		at = blanks(v.raw, at)
 		if c := v.raw[at]; c == '}' || c == ']' {
-			v.blank = v.raw[start:at]
-			return
+			return v.raw[start:at]
 		}
 		var m member
 		if v.kind == '{' {
@@ -96,11 +96,30 @@ func (v *value) open() {
 		m.lead, m.value = v.raw[start:at], written(v.raw[at:end])
 		at = blanks(v.raw, end)
 		m.tail = v.raw[end:at]
-		v.members = append(v.members, m)
-		if v.raw[at] != ',' {
-			return
+		if !do(m) || v.raw[at] != ',' {
+			return nil
 		}
 	}
+}
+
+// open splits one level into its members.
+func (v *value) open() []member {
+	if v.in != nil || !v.holds() {
+		return v.members()
+	}
+	n := 0 // a list may have millions, so no room is left over
+	v.walk(func(member) bool { n++; return true })
+	v.in = &inside{members: make([]member, 0, n)}
+	v.in.blank = v.walk(func(m member) bool { v.in.members = append(v.in.members, m); return true })
+	return v.in.members
+}
+
+// members are those of a value that was opened.
+func (v *value) members() []member {
+	if v.in == nil {
+		return nil
+	}
+	return v.in.members
 }
 
 // change is open for whoever changes something inside.
@@ -122,14 +141,14 @@ func (v *value) write(out []byte) []byte {
 		return append(out, v.raw...)
 	}
 	out = append(out, v.kind)
-	if len(v.members) == 0 {
-		out = append(out, v.blank...)
+	if len(v.in.members) == 0 {
+		out = append(out, v.in.blank...)
 	}
-	for i := range v.members {
+	for i := range v.in.members {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = v.members[i].write(out)
+		out = v.in.members[i].write(out)
 	}
 	return append(out, v.kind+2) // both brackets stand two places before their end
 }
@@ -144,11 +163,10 @@ var errTwice = errors.New("which of the two counts is not certain")
 
 // find is the position of the member of a name, -1 without one.
 func (v *value) find(name string) (int, error) {
-	v.open()
 	found := -1
-	for i := range v.members {
+	for i, m := range v.open() {
 		switch {
-		case v.members[i].name != name:
+		case m.name != name:
 		case found >= 0:
 			return found, errTwice
 		default:
@@ -161,10 +179,10 @@ func (v *value) find(name string) (int, error) {
 // text is the member of a name, if it is a text.
 func (v *value) text(name string) (string, bool) {
 	i, err := v.find(name)
-	if i < 0 || err != nil || v.members[i].value.kind != '"' {
+	if i < 0 || err != nil || v.in.members[i].value.kind != '"' {
 		return "", false
 	}
-	return text(v.members[i].value.raw), true
+	return text(v.in.members[i].value.raw), true
 }
 
 // insert puts a value before position i of a list, or behind all, with the
@@ -173,8 +191,8 @@ func (v *value) insert(i int, name string, put value) {
 	v.change()
 	m := member{name: name, value: put}
 	var front, behind []byte
-	if n := len(v.members); n > 0 {
-		beside := &v.members[min(i, n-1)]
+	if n := len(v.in.members); n > 0 {
+		beside := &v.in.members[min(i, n-1)]
 		front = beside.lead[:blanks(beside.lead, 0)]
 		behind = beside.lead[len(bytes.TrimRight(beside.lead, " \t\r\n")):]
 		if i == n {
@@ -185,16 +203,16 @@ func (v *value) insert(i int, name string, put value) {
 	if v.kind == '{' {
 		m.lead = slices.Concat(front, quoted(name), []byte(":"), behind)
 	}
-	v.members = slices.Insert(v.members, i, m)
+	v.in.members = slices.Insert(v.in.members, i, m)
 }
 
 // remove takes the member at position i out.
 func (v *value) remove(i int) {
 	v.change()
-	if i > 0 && i == len(v.members)-1 {
-		v.members[i-1].tail = v.members[i].tail
+	if m := v.in.members; i > 0 && i == len(m)-1 {
+		m[i-1].tail = m[i].tail
 	}
-	v.members = slices.Delete(v.members, i, i+1)
+	v.in.members = slices.Delete(v.in.members, i, i+1)
 }
 
 // strict says where in a value something stands that might be read in two ways:
@@ -203,11 +221,11 @@ func (v *value) strict(at string, from int) error {
 	if v.kind == '"' && !utf8.ValidString(text(v.raw)) {
 		return &fault{from, "the text at " + place(at) + " holds half of a character (\\ud800 to \\udfff stand for one in pairs only)"}
 	}
-	v.open()
-	seen := make(map[string]bool, len(v.members))
+	members := v.open()
+	seen := make(map[string]bool, len(members))
 	from++
-	for i := range v.members {
-		m := &v.members[i]
+	for i := range members {
+		m := &members[i]
 		below := at + "/" + strconv.Itoa(i)
 		if v.kind == '{' {
 			below = at + "/" + escape(m.name)
