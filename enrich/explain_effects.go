@@ -205,6 +205,9 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 	if c.IncidentOpened() {
 		return []string{"The incident closed (triage close-incident)."}
 	}
+	if a.aged(k) != nil {
+		return []string{"Its authorisation has lapsed by its age: redrive observe, or serve, takes it back, and then somebody authorises it anew."}
+	}
 	var out []string
 	s := Subject{Case: c}
 	known := s.facts()

@@ -18,6 +18,8 @@ type Around struct {
 	Absence bool
 	// Compensates: the route names where compensations go.
 	Compensates bool
+	// AuthorizeTTL is how old an authorisation may become.
+	AuthorizeTTL time.Duration
 	// Newer is the record that a later letter of the same task opened.
 	Newer string
 	// Destination is where the record would be sent, Holds all that there are.
@@ -40,7 +42,7 @@ func standing(c dlqbridge.Case, a Around) []string {
 	case k.Claim != nil:
 		return sentLines(c, a)
 	}
-	return append(lastLines(c), muteLines(k, a)...)
+	return slices.Concat(lastLines(c), approvalLines(c, a), muteLines(k, a))
 }
 
 // muteLines say until when the record is quiet.

@@ -299,7 +299,7 @@ func TestC64RedeliveryAndNewFailure(t *testing.T) {
 		if len(got.Arrivals) != 2 || got.Control.Recurrences != 1 || got.Control.Claim != nil {
 			t.Errorf("record: %+v", got.Control)
 		}
-		if d := enrich.Show(got); len(d.Redrives) != 1 || d.Redrives[0].Outcome != dlqbridge.OutcomeRecurred || len(d.Arrivals) != 2 {
+		if d := enrich.Show(got, enrich.Around{}); len(d.Redrives) != 1 || d.Redrives[0].Outcome != dlqbridge.OutcomeRecurred || len(d.Arrivals) != 2 {
 			t.Errorf("document: %+v", d.Redrives)
 		}
 	})
@@ -445,7 +445,7 @@ func TestReturnAfterTheObservation(t *testing.T) {
 		if got.Control.Recurrences != 1 || got.Control.Late || got.Control.Conflict {
 			t.Errorf("record: %+v", got.Control)
 		}
-		if d := enrich.Show(got); d.Redrives[0].Outcome != dlqbridge.OutcomeRecurred {
+		if d := enrich.Show(got, enrich.Around{}); d.Redrives[0].Outcome != dlqbridge.OutcomeRecurred {
 			t.Errorf("outcome: %s", d.Redrives[0].Outcome)
 		}
 	})

@@ -45,8 +45,10 @@ type facts struct {
 	cause dlqbridge.Cause
 	// fix is the fix recorded since the last failure.
 	fix *dlqbridge.Fix
-	// approvers are the authenticated people who approved since the ground last changed.
-	approvers []string
+	// approvals are all that were given, the oldest first, also those that are over.
+	approvals []approval
+	// move is the one whose consequences are drawn; nil for what is not on record.
+	move *dlqbridge.Move
 	// looked: a person has dealt with the record since its last failure.
 	looked bool
 	// incident: a person opened one that nobody has closed. calmed: the one
@@ -117,7 +119,8 @@ func (f *facts) patched() bool {
 func (s *Subject) facts() facts {
 	f := facts{control: &s.Case.Control}
 	var before agreed // what counts again when a claim is released
-	for _, m := range s.Case.History {
+	for i, m := range s.Case.History {
+		f.move = &s.Case.History[i]
 		if a := s.Case.Arrival(m.Arrival); m.Arrival != "" && a != nil {
 			f.failed()
 			f.arrivals = append(f.arrivals, a)
@@ -130,16 +133,23 @@ func (s *Subject) facts() facts {
 		case dlqbridge.VerbClaim:
 			before, f.agreed = f.agreed, agreed{[]string{f.payload()}, len(f.arrivals)}
 			f.sent = append(f.sent, f.payload())
-			f.approvers = nil
+			f.unapprove()
 		case dlqbridge.VerbRelease:
 			f.agreed = before
 			f.sent = f.sent[:max(0, len(f.sent)-1)]
 		case dlqbridge.VerbLapse, dlqbridge.VerbUnconfirmed:
-			f.approvers = nil
+			f.unapprove()
 		default:
+		}
+		if m.To == dlqbridge.StatusAuthorized && (m.Verb == dlqbridge.VerbRelease || m.Verb == dlqbridge.VerbSettleSend) {
+			f.unused(m)
+		}
+		if m.To.Closed() && !m.From.Closed() {
+			f.unapprove()
 		}
 		f.person(m.Verb, s.note(m.Note))
 	}
+	f.move = nil
 	if s.Arrival != nil {
 		f.fresh = true
 		if !slices.ContainsFunc(f.arrivals, func(a *dlqbridge.Arrival) bool { return a.Key == s.Arrival.Key }) {
@@ -171,7 +181,8 @@ func (s Subject) note(name string) *dlqbridge.Note {
 // cause and approvals were about those. What they said about effects stays,
 // with the time it speaks for.
 func (f *facts) failed() {
-	f.cause, f.fix, f.approvers, f.looked, f.calmed = "", nil, nil, false, false
+	f.cause, f.fix, f.looked, f.calmed = "", nil, false, false
+	f.unapprove()
 }
 
 func (f *facts) person(verb dlqbridge.Verb, n *dlqbridge.Note) {
@@ -185,12 +196,15 @@ func (f *facts) person(verb dlqbridge.Verb, n *dlqbridge.Note) {
 	case dlqbridge.VerbInvestigate, dlqbridge.VerbClassify, dlqbridge.VerbSettleEffect, dlqbridge.VerbFix,
 		dlqbridge.VerbCloseIncident, dlqbridge.VerbReopen:
 		f.looked = true
-		f.approvers = nil // approvals stand on what was known when they were given
+		if f.move == nil || !f.move.To.Closed() { // the first of two who open it again waits for the other
+			f.unapprove()
+		}
 	case dlqbridge.VerbOpenIncident:
-		f.incident, f.approvers = true, nil
+		f.incident = true
+		f.unapprove()
 	case dlqbridge.VerbRepair:
 		// One patch for many is no look at each: what waits for one goes on waiting.
-		f.approvers = nil
+		f.unapprove()
 		f.repaired(n.Repair)
 	default:
 	}
@@ -203,16 +217,11 @@ func (f *facts) person(verb dlqbridge.Verb, n *dlqbridge.Note) {
 	}
 	if n.Fix != nil {
 		if f.fix == nil || *f.fix != *n.Fix {
-			f.approvers = nil // who approved one fix has not approved another
+			f.unapprove() // who approved one fix has not approved another
 		}
 		f.fix, f.repairFix = n.Fix, verb == dlqbridge.VerbRepair
 	}
-	if n.Approval && n.Actor.Authenticated && !slices.Contains(f.approvers, n.Actor.Name) {
-		f.approvers = append(f.approvers, n.Actor.Name)
-	}
-	if s := n.Second; s != nil && s.By.Authenticated && !slices.Contains(f.approvers, s.By.Name) {
-		f.approvers = append(f.approvers, s.By.Name)
-	}
+	f.approved(n)
 }
 
 // repaired puts a payload version in force.

@@ -146,7 +146,7 @@ func TestDocument(t *testing.T) {
 	n.Approval, n.Reason = true, "looked at it"
 	b.move(dlqbridge.VerbAuthorize, enrich.Subject{Note: n}, func(c *dlqbridge.Control) { c.Status = dlqbridge.StatusAuthorized })
 	b.c.Sends = append(b.c.Sends, dlqbridge.Send{N: 1, Job: "j", Action: dlqbridge.ActionRetry, At: start, Outcome: dlqbridge.OutcomeInDoubt, Marked: true})
-	for name, doc := range map[string]any{"document": enrich.Show(b.c), "empty": enrich.Show(dlqbridge.Case{}), "item": enrich.List(b.c.Control), "explain": enrich.Explain(b.c, enrich.Around{})} {
+	for name, doc := range map[string]any{"document": enrich.Show(b.c, enrich.Around{}), "empty": enrich.Show(dlqbridge.Case{}, enrich.Around{}), "item": enrich.List(b.c.Control), "explain": enrich.Explain(b.c, enrich.Around{})} {
 		got, err := json.MarshalIndent(doc, "", "  ")
 		must(t, err)
 		file := "testdata/" + name + ".golden.json"

@@ -13,27 +13,29 @@ import (
 // are never null; a text or time that is not known is null; times are UTC in
 // fixed width with milliseconds.
 type Document struct {
-	ID          string              `json:"id"`
-	Version     int                 `json:"version"`
-	Status      dlqbridge.Status    `json:"status"`
-	Identity    dlqbridge.Identity  `json:"identity"`
-	Route       string              `json:"route"`
-	Previous    *string             `json:"previous"`
-	Source      DocumentSource      `json:"source"`
-	Task        DocumentTask        `json:"task"`
-	Effect      DocumentEffect      `json:"effect"`
-	Checkpoint  *DocumentCheckpoint `json:"checkpoint"`
-	Failure     DocumentFailure     `json:"failure"`
-	Decision    DocumentDecision    `json:"decision"`
-	Payload     DocumentPayload     `json:"payload"`
-	Arrivals    []DocumentArrival   `json:"arrivals"`
-	Trace       DocumentTrace       `json:"trace"`
-	Artifacts   []DocumentArtifact  `json:"artifacts"`
-	Approvals   []DocumentApproval  `json:"approvals"`
-	Recurrences int                 `json:"recurrences"`
-	Redrives    []DocumentRedrive   `json:"redrives"`
-	FirstSeen   *string             `json:"firstSeen"`
-	LastSeen    *string             `json:"lastSeen"`
+	ID         string              `json:"id"`
+	Version    int                 `json:"version"`
+	Status     dlqbridge.Status    `json:"status"`
+	Identity   dlqbridge.Identity  `json:"identity"`
+	Route      string              `json:"route"`
+	Previous   *string             `json:"previous"`
+	Source     DocumentSource      `json:"source"`
+	Task       DocumentTask        `json:"task"`
+	Effect     DocumentEffect      `json:"effect"`
+	Checkpoint *DocumentCheckpoint `json:"checkpoint"`
+	Failure    DocumentFailure     `json:"failure"`
+	Decision   DocumentDecision    `json:"decision"`
+	Payload    DocumentPayload     `json:"payload"`
+	Arrivals   []DocumentArrival   `json:"arrivals"`
+	Trace      DocumentTrace       `json:"trace"`
+	Artifacts  []DocumentArtifact  `json:"artifacts"`
+	Approvals  []DocumentApproval  `json:"approvals"`
+	// Authorization is what allows the next send, null if nothing does.
+	Authorization *DocumentAuthorization `json:"authorization"`
+	Recurrences   int                    `json:"recurrences"`
+	Redrives      []DocumentRedrive      `json:"redrives"`
+	FirstSeen     *string                `json:"firstSeen"`
+	LastSeen      *string                `json:"lastSeen"`
 	// Conflict: the letters differ where they must not; nothing is sent.
 	Conflict bool    `json:"conflict"`
 	Fix      *string `json:"fix"`
@@ -196,12 +198,17 @@ type DocumentArtifact struct {
 	Ref  string `json:"ref"`
 }
 
-// DocumentApproval is one person's approval of a send.
+// DocumentApproval is one person's approval of a send, or of opening the record
+// again. It counts while it was neither used for a redrive nor has lapsed.
 type DocumentApproval struct {
 	By            string  `json:"by"`
 	Authenticated bool    `json:"authenticated"`
 	At            *string `json:"at"`
 	Reason        *string `json:"reason"`
+	// Redrive is the number that was sent on it.
+	Redrive *int `json:"redrive"`
+	// Lapsed is when and why it ended without that.
+	Lapsed *DocumentLapse `json:"lapsed"`
 }
 
 // DocumentRedrive is one redrive number and how it ended.
@@ -255,7 +262,7 @@ func List(c dlqbridge.Control) ListItem {
 }
 
 // Show is the document of a record. What no move names is not in it.
-func Show(c dlqbridge.Case) Document {
+func Show(c dlqbridge.Case, around Around) Document {
 	k := c.Control
 	x, decided := deciding(c)
 	d := Document{
@@ -268,7 +275,7 @@ func Show(c dlqbridge.Case) Document {
 			TriageBy: at(k.TriageBy), NotBefore: at(k.NotBefore), Restriction: orNull(x.Restriction), Rule: k.Why,
 		},
 		Payload:  payloadsOf(c),
-		Arrivals: []DocumentArrival{}, Artifacts: []DocumentArtifact{}, Approvals: []DocumentApproval{}, Redrives: []DocumentRedrive{},
+		Arrivals: []DocumentArrival{}, Artifacts: []DocumentArtifact{}, Approvals: approvalsOf(c, around), Authorization: authorizationOf(k, around), Redrives: []DocumentRedrive{},
 		Recurrences: k.Recurrences, FirstSeen: at(k.FirstSeen), LastSeen: at(k.LastSeen),
 		Conflict: k.Conflict, Fix: orNull(k.Fix), RecheckAt: at(k.RecheckAt),
 	}
@@ -284,14 +291,6 @@ func Show(c dlqbridge.Case) Document {
 	d.Trace = DocumentTrace{ID: orNull(x.TraceID), Header: orNull(header)}
 	for _, a := range x.Artifacts {
 		d.Artifacts = append(d.Artifacts, DocumentArtifact(a))
-	}
-	for _, n := range c.CountedNotes() {
-		if n.Approval {
-			d.Approvals = append(d.Approvals, DocumentApproval{By: n.Actor.String(), Authenticated: n.Actor.Authenticated, At: at(n.At), Reason: orNull(n.Reason)})
-		}
-		if s := n.Second; s != nil {
-			d.Approvals = append(d.Approvals, DocumentApproval{By: s.By.String(), Authenticated: s.By.Authenticated, At: at(s.At), Reason: orNull(s.Reason)})
-		}
 	}
 	for _, s := range c.Sends {
 		outcome, settled := fateOf(c, s)

@@ -27,7 +27,7 @@ func (s *session) recordsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d := enrich.Show(c)
+			d := enrich.Show(c, enrich.Around{Now: s.p.Now(), AuthorizeTTL: time.Duration(s.cfg.Redrive.AuthorizeTTL)})
 			if closed := c.Control.ClosedAt; !closed.IsZero() {
 				d.Payload.ExpiresAt = at(closed.Add(time.Duration(s.cfg.Payloads.Retention)))
 			}
@@ -68,6 +68,15 @@ func printRecord(out *screen.Screen, d enrich.Document) {
 	line(out, "not before", d.Decision.NotBefore)
 	line(out, "judged again", d.RecheckAt)
 	line(out, "fix", d.Fix)
+	for _, a := range d.Approvals {
+		line(out, "approved", text("by "+a.String()))
+	}
+	if a := d.Authorization; a != nil {
+		line(out, "authorised", text("by "+a.By), a.At, text("to "+a.Action))
+		if a.Lapsed != nil {
+			line(out, "", text(a.Lapsed.String()))
+		}
+	}
 	if d.Conflict {
 		line(out, "conflict", text("its letters differ where they must not; triage repair --arrival KEY says which payload is right"))
 	}
@@ -159,7 +168,7 @@ lead to another decision, and which moves are possible now.`,
 // around finds what an explanation needs besides the record: holds, mutes, and how
 // long an outcome is waited for. Without the latter it is said as not known.
 func (s *session) around(ctx context.Context, c dlqbridge.Case) (enrich.Around, error) {
-	a, k := enrich.Around{Now: s.p.Now()}, c.Control
+	a, k := enrich.Around{Now: s.p.Now(), AuthorizeTTL: time.Duration(s.cfg.Redrive.AuthorizeTTL)}, c.Control
 	b, err := s.open(ctx, nil)
 	if err != nil {
 		return a, err

@@ -262,7 +262,7 @@ func keys(c dlqbridge.Case) []string {
 
 // current is what would be sent now.
 func current(c dlqbridge.Case) Sum {
-	p := enrich.Show(c).Payload
+	p := enrich.Show(c, enrich.Around{}).Payload
 	out := Sum{Version: p.Version, Bytes: p.Bytes}
 	if p.SHA256 != nil {
 		out.SHA256 = *p.SHA256
