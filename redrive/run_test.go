@@ -393,3 +393,39 @@ func TestAJobIsToldBeforeItSends(t *testing.T) {
 		}
 	})
 }
+
+// A job that ended while somebody looked is no abandoned one, and neither is one
+// that somebody has continued since.
+func TestLifeIsAskedOfTheJobToo(t *testing.T) {
+	in(t, func(t *testing.T, ctx context.Context, w *world) {
+		w.addMany(2)
+		_, c := w.start(t, nil)
+		res, err := c.Run(ctx, request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.mu.Lock()
+		ended := w.jobs[res.Job]
+		w.mu.Unlock()
+		seen := ended
+		seen.State = dlqbridge.JobRunning // as it was read before it ended
+		if life, err := c.Life(ctx, seen); err != nil || life.Abandoned {
+			t.Errorf("ended: %+v, %v", life, err)
+		}
+		write := func(change func(*dlqbridge.Job)) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			job := ended
+			change(&job)
+			w.jobs[res.Job] = job
+		}
+		write(func(j *dlqbridge.Job) { j.State, j.Began = dlqbridge.JobRunning, time.Now() })
+		if life, err := c.Life(ctx, seen); err != nil || life.Abandoned {
+			t.Errorf("continued: %+v, %v", life, err)
+		}
+		write(func(j *dlqbridge.Job) { j.State = dlqbridge.JobRunning })
+		if life, err := c.Life(ctx, seen); err != nil || !life.Abandoned {
+			t.Errorf("died: %+v, %v", life, err)
+		}
+	})
+}

@@ -48,7 +48,7 @@ func TestStatusTellsThePartsOfAJob(t *testing.T) {
 			t.Errorf("groups %+v", d.Signatures)
 		}
 		text := b.ok("redrive", "status", run.Job).stdout
-		for _, want := range []string{"100% success", "outcome after ", "STEP", "rest", "sg_", "completed 2"} {
+		for _, want := range []string{"100% success of 6 with an outcome", "100% success of 2 with an outcome", "outcome after ", "STEP", "rest", "sg_", "completed 2"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%q is not said in\n%s", want, text)
 			}

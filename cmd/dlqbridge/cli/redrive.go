@@ -258,12 +258,12 @@ const maxDoubtsShown = 20
 
 // printInDoubt names those of which nobody knows whether they went out, so that
 // a person can say it.
-func printInDoubt(out *screen.Screen, indent string, ids []string) {
-	n := len(ids)
+// Shown are the first of the n.
+func printInDoubt(out *screen.Screen, indent string, shown []string, n int) {
 	if n == 0 {
 		return
 	}
-	shown := ids[:min(n, maxDoubtsShown)]
+	shown = shown[:min(len(shown), maxDoubtsShown)]
 	out.Printf("%s%s: nobody knows whether these went out, so nothing sends them again on a guess\n", indent, screen.Styled{Style: screen.Yellow, Text: itoa(n) + " in doubt"})
 	for _, id := range shown {
 		out.Printf("%s  %s\n", indent, id)
@@ -522,14 +522,16 @@ func printResult(out *screen.Screen, r redrive.Result, fixed bool) error {
 	if words := outcomeWords(r.Outcomes); words != "" {
 		out.Printf("outcomes: %s\n", words)
 	}
-	var doubts []string // as few as a person could ever settle
+	var doubts []string
 	for id, err := range r.InDoubt.All() {
 		if err != nil {
 			return err
 		}
-		doubts = append(doubts, id)
+		if doubts = append(doubts, id); len(doubts) == maxDoubtsShown {
+			break
+		}
 	}
-	printInDoubt(out, "", doubts)
+	printInDoubt(out, "", doubts, r.InDoubt.Len())
 	if err := printExcludedApart(out, r, fixed); err != nil {
 		return err
 	}

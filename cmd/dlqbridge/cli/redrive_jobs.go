@@ -22,8 +22,10 @@ func (s *session) redriveStatus() *cobra.Command {
 		Use:   "status JOB",
 		Short: "Show one job: how far it is, what came of it, why it paused, who did what",
 		Long: fmt.Sprintf(`Shows one job. What was sent and what came of it is counted from the records
-themselves, so it is true of a running job and of one whose process died. Of a
-job with more than %d records the first ones are counted, and it says so.
+themselves, so it is true of a running job and of one whose process died, which is
+said (abandoned in the JSON; its state stays running until somebody continues or
+cancels it). Of a job with more than %d records the first ones are counted, and it
+says so.
 
 It shows sent, completed, recurred and unconfirmed apart, for each canary step and
 each group of failures, with the share of success and the time until an outcome was
@@ -32,7 +34,7 @@ p95Seconds, of), steps and signatures; estimatedEnd is when the rest will be sen
 null where nobody can say. What the plan did not select (excludedByPlan) stands apart
 from what it did and the run left out (excludedByRun), each by reason, and the sends
 in doubt are named (inDoubtRecords). --follow reads the job each second and counts again now
-and then, the seldomer the longer it takes. Stopped by a signal it only looks away:
+and then, the seldomer the longer it takes; it ends too where the process died. Stopped by a signal it only looks away:
 the job goes on, and the exit code is 0.`, redrive.MaxTally),
 		Example: `  dlqbridge redrive status j_… --follow     # until it ends or pauses
   dlqbridge redrive status j_… --history    # who started, paused and continued it`,
@@ -67,7 +69,10 @@ const followEvery = time.Second
 // countEvery is how often the outcomes of a followed job are counted at most.
 const countEvery = 2 * time.Second
 
-// follow reads a job until it no longer runs. When ctx ends it returns the job
+// lifeEvery is how often it is asked whether a followed job's process lives.
+const lifeEvery = 15 * time.Second
+
+// follow reads a job until it no longer runs, or nobody runs it. When ctx ends it returns the job
 // as last read, with the error.
 func (s *session) follow(ctx context.Context, b *wire.Bridge, j dlqbridge.Job) (dlqbridge.Job, error) {
 	defer s.meter.clear()
@@ -75,7 +80,13 @@ func (s *session) follow(ctx context.Context, b *wire.Bridge, j dlqbridge.Job) (
 	var counted redrive.Tally
 	var pace speed
 	count := s.p.Now()
-	for j.State == dlqbridge.JobRunning {
+	for alive := s.p.Now().Add(lifeEvery); j.State == dlqbridge.JobRunning; {
+		if now := s.p.Now(); now.After(alive) {
+			if life, err := c.Life(ctx, j); err == nil && life.Abandoned {
+				return j, nil // nothing would ever change
+			}
+			alive = now.Add(lifeEvery)
+		}
 		if began := s.p.Now(); s.meter != nil && !began.Before(count) {
 			// Counting again takes a twentieth of the time at most.
 			if t, err := c.Tally(ctx, j.ID, redrive.MaxTally); err == nil {
@@ -151,24 +162,26 @@ func noJob(id string, err error) error {
 
 // jobDoc is a job for machines.
 type jobDoc struct {
-	ID          string             `json:"id"`
-	State       dlqbridge.JobState `json:"state"`
-	Reason      *string            `json:"reason"`
-	Cause       dlqbridge.Cause    `json:"cause"`
-	Destination string             `json:"destination"`
-	Route       *string            `json:"route"`
-	Fix         *dlqbridge.Fix     `json:"fix"`
-	By          string             `json:"by"`
-	Why         string             `json:"why"`
-	Rate        string             `json:"rate"`
-	Burst       int                `json:"burst"`
-	MaxInFlight int                `json:"maxInFlight"`
-	Created     string             `json:"created"`
-	Ended       *string            `json:"ended"`
-	Selected    int                `json:"selected"`
-	Sent        int                `json:"sent"`
-	InDoubt     int                `json:"inDoubt"`
-	Excluded    int                `json:"excluded"`
+	ID     string             `json:"id"`
+	State  dlqbridge.JobState `json:"state"`
+	Reason *string            `json:"reason"`
+	// Abandoned: it says that it runs, and its process has died.
+	Abandoned   bool            `json:"abandoned"`
+	Cause       dlqbridge.Cause `json:"cause"`
+	Destination string          `json:"destination"`
+	Route       *string         `json:"route"`
+	Fix         *dlqbridge.Fix  `json:"fix"`
+	By          string          `json:"by"`
+	Why         string          `json:"why"`
+	Rate        string          `json:"rate"`
+	Burst       int             `json:"burst"`
+	MaxInFlight int             `json:"maxInFlight"`
+	Created     string          `json:"created"`
+	Ended       *string         `json:"ended"`
+	Selected    int             `json:"selected"`
+	Sent        int             `json:"sent"`
+	InDoubt     int             `json:"inDoubt"`
+	Excluded    int             `json:"excluded"`
 	// ExcludedByPlan counts by reason what the plan did not select, ExcludedByRun
 	// what it did and the run left out: the excluded members, and what had changed
 	// before the job began.
@@ -307,14 +320,27 @@ func (s *session) showJob(ctx context.Context, c *redrive.Controller, j dlqbridg
 	if err != nil {
 		return fmt.Errorf("count what came of job %s: %w", j.ID, err)
 	}
+	life, err := c.Life(ctx, j)
+	if err != nil {
+		return err
+	}
 	d := tallied(j, stands.Tally)
+	d.Abandoned = life.Abandoned
 	j.Sent, j.InDoubt = d.Sent, d.InDoubt
 	d.standingDoc, d.Steps, d.Signatures = standing(stands.Part), partDocs(stands.Steps), partDocs(stands.Signatures)
-	d.EstimatedEnd = at(estimatedEnd(j, s.p.Now()))
+	if !d.Abandoned {
+		d.EstimatedEnd = at(estimatedEnd(j, s.p.Now()))
+	}
 	return s.print(d, func(out *screen.Screen) {
 		out.Printf("%s  %s", screen.Styled{Style: screen.Bold, Text: d.ID}, string(d.State))
 		if d.Reason != nil {
 			out.Printf(" (%s)", *d.Reason)
+		}
+		if d.Abandoned {
+			out.Printf(", but %s", screen.Styled{Style: screen.Red, Text: "nobody runs it: its process died"})
+			if !life.Until.IsZero() {
+				out.Printf(" before %s", dlqbridge.FormatTime(life.Until))
+			}
 		}
 		out.Printf("\n  cause %s to %s at %s\n", string(d.Cause), d.Destination, d.Rate)
 		if len(d.Canary) > 0 {
@@ -331,7 +357,7 @@ func (s *session) showJob(ctx context.Context, c *redrive.Controller, j dlqbridg
 		if words := outcomeWords(d.Outcomes); words != "" {
 			out.Printf("  outcomes: %s\n", words)
 		}
-		printInDoubt(out, "  ", d.InDoubtRecords)
+		printInDoubt(out, "  ", d.InDoubtRecords, len(d.InDoubtRecords))
 		printStanding(out, d)
 		if *d.Counted < d.Selected {
 			out.Printf("  counted are the first %d of %d records\n", *d.Counted, d.Selected)
@@ -343,6 +369,7 @@ func (s *session) showJob(ctx context.Context, c *redrive.Controller, j dlqbridg
 		if d.Fix != nil {
 			out.Printf("  fix %s\n", d.Fix.String())
 		}
+		printNext(out, d)
 		if !history {
 			return
 		}
@@ -352,6 +379,17 @@ func (s *session) showJob(ctx context.Context, c *redrive.Controller, j dlqbridg
 		}
 		table.Flush()
 	})
+}
+
+// printNext is what to type about a job that waits for somebody.
+func printNext(out *screen.Screen, d jobDoc) {
+	switch {
+	case d.State == dlqbridge.JobPaused || d.Abandoned:
+		out.Printf("  go on: dlqbridge redrive continue %s --reason …; or end it: dlqbridge redrive cancel %s --reason …\n", d.ID, d.ID)
+	case d.State == dlqbridge.JobRunning:
+	case d.Outcomes[dlqbridge.OutcomeSent] > 0:
+		out.Printf("  sent is not worked: `dlqbridge serve` settles what is waiting, or dlqbridge redrive observe --job %s\n", d.ID)
+	}
 }
 
 func (s *session) redriveList() *cobra.Command {
@@ -395,6 +433,11 @@ themselves, of at most %d in all; the others say what they wrote at their end. `
 				if d.Counted != nil {
 					left -= *d.Counted
 				}
+				life, err := b.Controller().Life(cmd.Context(), j)
+				if err != nil {
+					return err
+				}
+				d.Abandoned = life.Abandoned
 				docs = append(docs, d)
 			}
 			if isCut {
@@ -405,12 +448,22 @@ themselves, of at most %d in all; the others say what they wrote at their end. `
 					out.Printf("no jobs\n")
 					return
 				}
-				table := out.NewTable("JOB", "STATE", "CAUSE", "SENT", "OF", "IN DOUBT", "EXCLUDED BY PLAN", "BY RUN", "SINCE", "BY", "DESTINATION")
+				table := out.NewTable("JOB", "STATE", "CAUSE", "SENT", "OF", "IN DOUBT", "EXCLUDED BY PLAN", "BY RUN", "BEGAN", "BY", "DESTINATION")
 				for _, d := range docs {
-					table.Row(d.ID, string(d.State), string(d.Cause), itoa(d.Sent), itoa(d.Selected), itoa(d.InDoubt), excludedCell(d.ExcludedByPlan), excludedCell(d.ExcludedByRun),
+					state := string(d.State)
+					if d.Abandoned {
+						state = "abandoned"
+					}
+					table.Row(d.ID, state, string(d.Cause), itoa(d.Sent), itoa(d.Selected), itoa(d.InDoubt), excludedCell(d.ExcludedByPlan), excludedCell(d.ExcludedByRun),
 						d.Created, d.By, d.Destination)
 				}
 				table.Flush()
+				if slices.ContainsFunc(docs, func(d jobDoc) bool { return d.State == dlqbridge.JobDone }) {
+					out.Printf("done is sent, not worked: dlqbridge redrive status JOB says what came of it\n")
+				}
+				if slices.ContainsFunc(docs, func(d jobDoc) bool { return d.Abandoned }) {
+					out.Printf("abandoned is a running job whose process died: dlqbridge redrive continue JOB --reason …, or cancel\n")
+				}
 				if slices.ContainsFunc(docs, func(d jobDoc) bool { return d.InDoubt > 0 }) {
 					out.Printf("nobody knows whether those in doubt went out: dlqbridge redrive status JOB names them\n")
 				}

@@ -92,10 +92,11 @@ func endAt(j dlqbridge.Job, rate float64, now time.Time) time.Time {
 }
 
 // well is how well something does, in words; empty where nothing is known.
-func (d standingDoc) well() string {
+func (d standingDoc) well(outcomes map[dlqbridge.SendOutcome]int) string {
 	var parts []string
+	ended := outcomes[dlqbridge.OutcomeCompleted] + outcomes[dlqbridge.OutcomeRecurred] + outcomes[dlqbridge.OutcomeUnconfirmed]
 	if d.SuccessRate != nil {
-		parts = append(parts, fmt.Sprintf("%.0f%% success", 100**d.SuccessRate))
+		parts = append(parts, fmt.Sprintf("%.0f%% success of %d with an outcome", 100**d.SuccessRate, ended))
 	}
 	if t := d.TimeToOutcome; t != nil {
 		parts = append(parts, fmt.Sprintf("outcome after %s (median), %s (95%%)", seconds(t.MedianSeconds), seconds(t.P95Seconds)))
@@ -115,14 +116,14 @@ func seconds(s float64) string {
 const maxGroupsShown = 10
 
 func printStanding(out *screen.Screen, d jobDoc) {
-	if words := d.well(); words != "" {
+	if words := d.well(d.Outcomes); words != "" {
 		out.Printf("  %s\n", words)
 	}
 	if d.EstimatedEnd != nil {
 		out.Printf("  all of it sent at about %s\n", *d.EstimatedEnd)
 	}
 	row := func(table *screen.Table, name string, p partDoc) {
-		table.Row("  "+name, itoa(p.Size), itoa(p.Sent), outcomeWords(p.Outcomes), p.well())
+		table.Row("  "+name, itoa(p.Size), itoa(p.Sent), outcomeWords(p.Outcomes), p.well(p.Outcomes))
 	}
 	if len(d.Steps) > 0 {
 		table := out.NewTable("  STEP", "SIZE", "SENT", "OUTCOMES", "")
