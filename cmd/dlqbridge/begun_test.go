@@ -33,7 +33,8 @@ func TestAJobIsNamedAsItBegins(t *testing.T) {
 					t.Errorf("%s names no %q:\n%s", name, verb, c.stderr)
 				}
 			}
-			if !strings.HasPrefix(c.stderr, "job "+job+" sends 3 records to arn:") || strings.Count(c.stderr, "sends 3 records") != 1 {
+			does := map[string]string{"run": " sends 3 records to arn:", "continue": " goes on after 1 of 3 records to arn:"}[name]
+			if !strings.HasPrefix(c.stderr, "job "+job+does) || strings.Count(c.stderr, "3 records") != 1 {
 				t.Errorf("%s says\n%s", name, c.stderr)
 			}
 			if !json.Valid([]byte(c.stdout)) {

@@ -149,7 +149,11 @@ func (s *session) announce(p redrive.Progress) {
 	// Whoever stops reading standard error, as with `2>&1 | head`, ends no job in
 	// the middle: the write fails, and nothing else.
 	signal.Ignore(syscall.SIGPIPE)
-	s.errors.Printf("job %s sends %s to %s; from any terminal:\n", p.Job, plural(p.Selected, "record"), p.Destination)
+	does := "sends " + plural(p.Selected, "record")
+	if p.Sent > 0 { // it is continued, and repeats none of them
+		does = fmt.Sprintf("goes on after %d of %s", p.Sent, plural(p.Selected, "record"))
+	}
+	s.errors.Printf("job %s %s to %s; from any terminal:\n", p.Job, does, p.Destination)
 	for _, line := range []struct{ command, does string }{
 		{"status " + p.Job + " --follow", "watches it"},
 		{"pause " + p.Job + " --reason …", "stops it after the batches under way; continue goes on"},
