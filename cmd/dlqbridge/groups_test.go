@@ -12,7 +12,8 @@ import (
 )
 
 type groupsDoc struct {
-	Groups []struct {
+	ClosedCounted bool
+	Groups        []struct {
 		Signature, Cause, FirstSeen string
 		Count                       int
 		Versions                    struct{ Agent, Workflow map[string]int }
@@ -52,7 +53,8 @@ func TestGroupsTellTheFirstVersionAndWhatAFixWasWorth(t *testing.T) {
 		b.ok("intake", "--until-empty")
 		b.tasks(intent, row{"av": "1.4.2", "wv": "12"}, "new")
 
-		got := document[groupsDoc](b, 0, "records", "groups", "--all", "--fixes").Groups
+		all := document[groupsDoc](b, 0, "records", "groups", "--all", "--fixes")
+		got := all.Groups
 		if len(got) != 1 || got[0].Count != 3 || got[0].FirstSeen != first[0].FirstSeen || got[0].FirstVersion == nil || got[0].FirstVersion.Agent != "1.4.1" {
 			t.Fatalf("got %+v", got)
 		}
@@ -66,8 +68,22 @@ func TestGroupsTellTheFirstVersionAndWhatAFixWasWorth(t *testing.T) {
 		if f.Fix != "deploy:1.4.2" || f.Records != 2 || f.FailuresBefore != 2 || f.FailuresAfter != 2 || f.Redrives != 2 || f.Completed != 1 || f.Recurred != 1 || f.Unconfirmed != 0 {
 			t.Errorf("got %+v", f)
 		}
-		if c := b.ok("records", "groups", "--all", "--fixes"); !strings.Contains(c.stdout, "fix deploy:1.4.2 of ") || !strings.Contains(c.stdout, "2 failures before it, 2 after it; 2 redrives under it: 1 completed, 1 came back") {
+		if c := b.ok("records", "groups", "--all", "--fixes"); !strings.Contains(c.stdout, "fix deploy:1.4.2 of ") || !strings.Contains(c.stdout, "2 failures before it, 2 after it; 2 redrives under it: 1 completed, 1 came back") || strings.Contains(c.stdout, "not counted") {
 			t.Errorf("got\n%s", c.stdout)
+		}
+		// What completed is closed: who does not ask for it is told that it is missing.
+		open := document[groupsDoc](b, 0, "records", "groups", "--fixes")
+		if f := open.Groups[0].Fixes; !all.ClosedCounted || open.ClosedCounted || len(f) != 1 || f[0].Redrives != 1 || f[0].Completed != 0 {
+			t.Errorf("got %+v", open)
+		}
+		text := b.ok("records", "groups", "--fixes").stdout
+		if !strings.Contains(text, "1 redrive under it: 1 came back") || strings.Contains(text, "completed") || !strings.Contains(text, "closed records are not counted") {
+			t.Errorf("got\n%s", text)
+		}
+		for _, args := range [][]string{{"--tenant", "nobody", "--fixes"}, {}} {
+			if text := b.ok(append([]string{"records", "groups"}, args...)...).stdout; strings.Contains(text, "not counted") != (len(args) > 0) {
+				t.Errorf("%v: got\n%s", args, text)
+			}
 		}
 	})
 }

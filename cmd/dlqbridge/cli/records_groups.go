@@ -179,7 +179,9 @@ records too.
 
 With --fixes the history of each record is read: which fixes were recorded for a
 group, how many of its failures came before and after each, and how the redrives
-ended that were made under it. With --all those count that are closed by now.`,
+ended that were made under it. What a fix brought to an end is closed, so only --all
+says what it was worth; that reads the whole table, and without it the answer says
+that closed records are not counted (closedCounted in the JSON).`,
 		Example: "  dlqbridge records groups\n  dlqbridge records groups --route orders -o json\n  dlqbridge records groups --signature sg_… --all --fixes",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -198,7 +200,8 @@ ended that were made under it. With --all those count that are closed by now.`,
 			if err := failures(cmd.Context(), b.Store, groups); err != nil {
 				return err
 			}
-			return s.print(map[string]any{"groups": groups}, func(out *screen.Screen) { printGroups(out, groups, s.p.Now()) })
+			doc := groupsDoc{Groups: groups, ClosedCounted: filter.Closed}
+			return s.print(doc, func(out *screen.Screen) { printGroups(out, doc, fixes, s.p.Now()) })
 		},
 	}
 	f.add(cmd)
@@ -289,7 +292,21 @@ func failures(ctx context.Context, contexts dlqbridge.ContextReader, groups []*g
 	return nil
 }
 
-func printGroups(out *screen.Screen, groups []*groupDoc, now time.Time) {
+// groupsDoc is the answer for machines.
+type groupsDoc struct {
+	Groups []*groupDoc `json:"groups"`
+	// ClosedCounted: closed records count too, in the groups and for their fixes.
+	ClosedCounted bool `json:"closedCounted"`
+}
+
+// openOnly is said where what a fix was worth was asked of open records only.
+const openOnly = "closed records are not counted, so what a fix brought to an end is missing here: --all says what it was worth\n"
+
+func printGroups(out *screen.Screen, d groupsDoc, fixes bool, now time.Time) {
+	groups := d.Groups
+	if fixes && !d.ClosedCounted {
+		defer out.Printf(openOnly)
+	}
 	if len(groups) == 0 {
 		out.Printf("no records\n")
 		return
@@ -311,8 +328,12 @@ func printGroups(out *screen.Screen, groups []*groupDoc, now time.Time) {
 	table.Flush()
 	for _, g := range groups {
 		for _, r := range g.Fixes {
-			out.Printf("%s %s, fix %s of %s: %s before it, %d after it; %s under it: %d completed, %d came back, %d unconfirmed\n",
-				dash(g.Signature), string(g.Cause), r.Fix, r.At, plural(r.FailuresBefore, "failure"), r.FailuresAfter, plural(r.Redrives, "redrive"), r.Completed, r.Recurred, r.Unconfirmed)
+			completed := ""
+			if d.ClosedCounted {
+				completed = fmt.Sprintf("%d completed, ", r.Completed)
+			}
+			out.Printf("%s %s, fix %s of %s: %s before it, %d after it; %s under it: %s%d came back, %d unconfirmed\n",
+				dash(g.Signature), string(g.Cause), r.Fix, r.At, plural(r.FailuresBefore, "failure"), r.FailuresAfter, plural(r.Redrives, "redrive"), completed, r.Recurred, r.Unconfirmed)
 		}
 	}
 }
