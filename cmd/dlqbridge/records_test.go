@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -90,6 +92,36 @@ func TestListFiltersOrdersAndPages(t *testing.T) {
 		time.Sleep(25 * time.Hour) // virtual: past the triage deadline
 		if got := document[pageDoc](b, 0, "records", "list", "--overdue"); len(got.Records) != 4 {
 			t.Errorf("overdue: %d", len(got.Records))
+		}
+	})
+}
+
+// Whether --after is a position is seen when the list is read, not by reading it
+// once for that alone.
+func TestALaterPageCostsWhatTheFirstDoes(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		b.tasks(intent, nil, "t-1", "t-2", "t-3")
+		var calls atomic.Int32
+		b.network = func(next aws.HTTPClient) aws.HTTPClient {
+			return beforeEach{next, "", func() { calls.Add(1) }}
+		}
+		cost := func(code int, args ...string) (int32, call) {
+			calls.Store(0)
+			c := b.want(code, append([]string{"records", "list", "--limit", "1"}, args...)...)
+			return calls.Load(), c
+		}
+		for _, all := range [][]string{nil, {"--all"}} {
+			first := document[struct{ Next string }](b, 0, append([]string{"records", "list", "--limit", "1"}, all...)...)
+			for _, form := range []string{"text", "json"} {
+				args := append(slices.Clone(all), "-o", form)
+				page, _ := cost(0, args...)
+				if next, c := cost(0, append(args, "--after", first.Next)...); page == 0 || next != page || !strings.Contains(c.stdout, "r_") {
+					t.Errorf("%v: %d calls for the first page and %d for the next\n%s", args, page, next, c.stdout)
+				}
+				if _, c := cost(2, append(args, "--after", "zzz")...); strings.Contains(c.stdout, `"records":`) || !strings.Contains(c.stdout+c.stderr, "give next of an earlier list") {
+					t.Errorf("%v: %s%s", args, c.stdout, c.stderr)
+				}
+			}
 		}
 	})
 }

@@ -61,7 +61,8 @@ func TestWhatIsSettledIsNotInDoubt(t *testing.T) {
 	})
 }
 
-// beforeEach calls something before each request of an operation reaches AWS.
+// beforeEach calls something before each request of an operation reaches AWS;
+// without a name before each of DynamoDB's.
 type beforeEach struct {
 	aws.HTTPClient
 	operation string
@@ -69,7 +70,8 @@ type beforeEach struct {
 }
 
 func (n beforeEach) Do(r *http.Request) (*http.Response, error) {
-	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+n.operation) {
+	target := r.Header.Get("X-Amz-Target")
+	if n.operation == "" && strings.HasPrefix(target, "DynamoDB") || n.operation != "" && strings.HasSuffix(target, "."+n.operation) {
 		n.call()
 	}
 	return n.HTTPClient.Do(r)

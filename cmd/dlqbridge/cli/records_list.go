@@ -131,9 +131,6 @@ it is {"records":[…],"next":"…"}; pass next to --after to go on.`,
 			if err != nil {
 				return err
 			}
-			if err := position(cmd.Context(), b.Store, filter); err != nil {
-				return err
-			}
 			if s.json() {
 				return s.listJSON(cmd.Context(), b.Store, filter, f.limit)
 			}
@@ -165,21 +162,6 @@ func (s *session) listing(ctx context.Context, f listFlags) (*wire.Bridge, dlqbr
 	return b, filter, nil
 }
 
-// position refuses an --after that is no position of such a list: a person wrote
-// it, so it is no fault of the configuration.
-func position(ctx context.Context, index dlqbridge.WorkIndex, f dlqbridge.Filter) error {
-	if f.After == "" {
-		return nil
-	}
-	for _, err := range index.List(ctx, f) {
-		if errors.Is(err, dlqbridge.ErrInvalid) {
-			return usagef("give next of an earlier list (-o json), and the same --all and --status as for that one", "--after: %v", err)
-		}
-		break // any other error comes again, and is said then
-	}
-	return nil
-}
-
 // listRoutes refuses a route that is not configured, as intake does, unless
 // there are records of it from a time when it was.
 func (s *session) listRoutes(ctx context.Context, index dlqbridge.WorkIndex, f dlqbridge.Filter) error {
@@ -204,11 +186,16 @@ func (s *session) listRoutes(ctx context.Context, index dlqbridge.WorkIndex, f d
 }
 
 // listed calls each for at most limit records and returns the position behind
-// the last one if there is more.
+// the last one if there is more. An --after that is no position of such a list is
+// refused before anything is listed: a person wrote it, so it is no fault of the
+// configuration.
 func listed(ctx context.Context, index dlqbridge.WorkIndex, f dlqbridge.Filter, limit int, each func(dlqbridge.Control) error) (next string, err error) {
 	n, last := 0, ""
 	for l, err := range index.List(ctx, f) {
-		if err != nil {
+		switch {
+		case err != nil && n == 0 && f.After != "" && errors.Is(err, dlqbridge.ErrInvalid):
+			return "", usagef("give next of an earlier list (-o json), and the same --all and --status as for that one", "--after: %v", err)
+		case err != nil:
 			return last, err
 		}
 		if limit > 0 && n == limit {
