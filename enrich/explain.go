@@ -73,7 +73,7 @@ func Explain(c dlqbridge.Case, a Around) Explanation {
 	e := Explanation{
 		ID: k.ID, Status: k.Status, Action: k.Action, Rule: k.Why, Cause: k.Cause, CauseRule: x.Failure.Rule, Reason: x.Reason,
 		Effect: k.Effect, Uncovered: k.Uncovered, RepeatSafe: k.RepeatSafe,
-		Decided: nonNil(decided(k)), Classified: nonNil(classified(k, x)), Fold: nonNil(foldLines(k, x)), Letter: []string{}, Limits: nonNil(append(holdLines(k, a), limits(k, x)...)),
+		Decided: nonNil(decided(k)), Classified: nonNil(classified(k, x)), Fold: nonNil(foldLines(c, x)), Letter: []string{}, Limits: nonNil(append(holdLines(k, a), limits(k, x)...)),
 		Steps: []string{}, Change: changes(c, x, a), Verbs: dlqbridge.Possible(c, a.beside()), Standing: nonNil(standing(c, a)),
 	}
 	for _, f := range x.Findings {
@@ -124,7 +124,15 @@ func decided(k dlqbridge.Control) []string {
 	if !ok {
 		return nil
 	}
-	return []string{fmt.Sprintf("The first rule that fits is %s: %s.", k.Why, words)}
+	out := []string{fmt.Sprintf("The first rule that fits is %s: %s.", k.Why, words)}
+	if k.Action == dlqbridge.ActionRepair {
+		sent := "the letter goes back as it came, unless somebody changes it (triage repair)"
+		if k.Payload != "" {
+			sent = fmt.Sprintf("version %d of its payload is sent", k.PayloadVersion)
+		}
+		out = append(out, "Repair means that somebody first mends what made it fail, in code, configuration or data; then "+sent+".")
+	}
+	return out
 }
 
 // classified says how the cause was found and what is known of the failure.

@@ -76,7 +76,8 @@ const maxFoldLines = 20
 // folds each step alone with the fold itself, so that it cannot say anything
 // else than what decided; where the fold knew more than is stored (whether the
 // route trusts workers), it says the result only.
-func foldLines(k dlqbridge.Control, x dlqbridge.Context) []string {
+func foldLines(c dlqbridge.Case, x dlqbridge.Context) []string {
+	k := c.Control
 	if len(x.Findings) == 0 {
 		return nil
 	}
@@ -98,18 +99,39 @@ func foldLines(k dlqbridge.Control, x dlqbridge.Context) []string {
 			}
 		}
 	}
+	together := "Together"
+	sent := k.Claim != nil && unheard(c)
+	if sent {
+		together = "Together, until that send"
+	}
 	switch x.Folded.State {
 	case dlqbridge.EffectUnknown:
-		out = append(out, "Together: not known, because "+why+".")
+		out = append(out, together+": not known, because "+why+".")
 	case dlqbridge.EffectConfirmed:
-		out = append(out, "Together: it happened, because something did and nothing is unknown.")
+		out = append(out, together+": it happened, because something did and nothing is unknown.")
 	case dlqbridge.EffectNone:
-		out = append(out, "Together: nothing happened, because a positive proof speaks for every step.")
+		out = append(out, together+": nothing happened, because a positive proof speaks for every step.")
 	}
 	if x.Folded.Uncovered != x.Folded.State {
 		out = append(out, fmt.Sprintf("Beyond the checkpoint: %s, which is what decides.", inWords(stateWords, x.Folded.Uncovered)))
 	}
+	if sent {
+		out = append(out, fmt.Sprintf("What redrive %d, claimed at %s, has changed outside, if it went out, nothing on record says yet.", k.Claim.N, dlqbridge.FormatTime(k.LastSend)))
+	}
 	return out
+}
+
+// unheard says whether nothing was judged since a job claimed the record.
+func unheard(c dlqbridge.Case) bool {
+	for _, m := range slices.Backward(c.History) {
+		switch {
+		case m.Verb == dlqbridge.VerbClaim:
+			return true
+		case m.Context != "":
+			return false
+		}
+	}
+	return false
 }
 
 // whyUnknown says which kind of not knowing it is.
@@ -234,7 +256,11 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 		} else {
 			out = append(out, "Proof that nothing changed outside: triage settle-effect --to none_confirmed --all-steps --evidence …")
 		}
-		out = append(out, fmt.Sprintf("With proof that nothing happened: %s; with proof that it happened: %s.", none, happened),
+		proven := string(none)
+		if k.Cause == dlqbridge.CauseUnclassified && none == dlqbridge.ActionHumanReview {
+			proven += " until somebody names the cause too (triage classify --cause …)"
+		}
+		out = append(out, fmt.Sprintf("With proof that nothing happened: %s; with proof that it happened: %s.", proven, happened),
 			"A route that declares effects: none or effects: idempotent, or a ledger that its workers write.")
 	case dlqbridge.WhyEffectConfirmed:
 		switch {

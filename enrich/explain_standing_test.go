@@ -30,7 +30,7 @@ func TestExplainWhereItStands(t *testing.T) {
 	}{
 		"sent": {
 			sends: []dlqbridge.Send{note}, around: around, no: []dlqbridge.Verb{"settle-send", "authorize", "cancel-expired"},
-			says: []string{"Sent as redrive 1 by job j at " + dlqbridge.FormatTime(at), "The observation ends at " + dlqbridge.FormatTime(at.Add(10*time.Minute)), "redrive observe"},
+			says: []string{"Together, until that send: nothing happened", "What redrive 1, claimed at", "Sent as redrive 1 by job j at " + dlqbridge.FormatTime(at), "The observation ends at " + dlqbridge.FormatTime(at.Add(10*time.Minute)), "redrive observe"},
 		},
 		"past its observation": {sends: []dlqbridge.Send{note}, around: late, says: []string{"The observation ended at"}},
 		"window not known":     {sends: []dlqbridge.Send{note}, says: []string{"How long is not known here"}},
@@ -99,4 +99,18 @@ func (b *caseOf) ends(verb dlqbridge.Verb, to dlqbridge.Status, why string) {
 	m := dlqbridge.Move{Version: k.Version + 1, At: start.Add(time.Hour), By: "observe", Verb: verb, From: k.Status, To: to, Why: why, Job: "j", N: 1}
 	k.Version, k.Status, k.Claim, k.Authorized, k.Move = m.Version, to, nil, nil, m
 	b.c.History = append(b.c.History, m)
+}
+
+// Proof of the effect alone frees no record whose cause nobody knows, and the
+// words of a decision to repair say what is sent.
+func TestExplainWhatElseIsMissing(t *testing.T) {
+	b := newCase(t, dlqbridge.Testimony{})
+	b.move(dlqbridge.VerbReceive, b.letter("m-1", sqsLetter("x", text("agent.ctx", `{"v":1,"task":"t"}`))), nil)
+	if said := explained(enrich.Explain(b.c, enrich.Around{})); !strings.Contains(said, "nothing happened: human_review until somebody names the cause too (triage classify") {
+		t.Error(said)
+	}
+	b.c.Control.Action, b.c.Control.Why, b.c.Control.Payload, b.c.Control.PayloadVersion = dlqbridge.ActionRepair, dlqbridge.WhyFixable, "p-2", 2
+	if said := explained(enrich.Explain(b.c, enrich.Around{})); !strings.Contains(said, "then version 2 of its payload is sent") {
+		t.Error(said)
+	}
 }

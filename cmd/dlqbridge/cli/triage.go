@@ -97,6 +97,7 @@ also --evidence; both stand in the record's history for good, with who and when.
 
 No verb sends anything: what a record's action says is what ` + "`redrive run`" + ` would do
 once it is authorised, so ` + "`redrive run --action compensate`" + ` sends compensations.
+A verb that decides anew takes an authorisation back.
 The actor is the principal that AWS confirms (STS), else the OS user, who never
 counts as a second person; --actor adds a note.`,
 		Example: `  dlqbridge triage moves
