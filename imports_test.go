@@ -80,7 +80,7 @@ func forbidden(dir, imported string) string {
 		}
 		for _, a := range rule.allow {
 			std := !strings.Contains(strings.SplitN(imported, "/", 2)[0], ".")
-			own := imported == module || strings.HasPrefix(imported, module+"/"+dir+"/") // its own subfolders
+			own := imported == module || strings.HasPrefix(imported, module+"/"+rule.dir+"/") // and what stands beside it
 			if a == "any" || a == "std" && std || a == module && own || dir == "." && imported == module {
 				return ""
 			}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dlqbridge/dlqbridge"
+	"github.com/dlqbridge/dlqbridge/enrich/jsonspan"
 )
 
 // maxBody is the longest body that is looked into: Pub/Sub's largest message.
@@ -61,18 +62,18 @@ func opened(raw []byte) node {
 		return node{}
 	}
 	n.members = make([]member, 0, 8)
-	for at := blanks(raw, 1); raw[at] != '}' && raw[at] != ']'; {
+	for at := jsonspan.Blanks(raw, 1); raw[at] != '}' && raw[at] != ']'; {
 		var m member
 		if n.object {
-			end := skipped(raw, at)
+			end := jsonspan.End(raw, at)
 			m.key = text(raw[at:end])
-			at = blanks(raw, blanks(raw, end)+1) // past the colon
+			at = jsonspan.Blanks(raw, jsonspan.Blanks(raw, end)+1) // past the colon
 		}
-		end := skipped(raw, at)
+		end := jsonspan.End(raw, at)
 		m.raw = raw[at:end]
 		n.members = append(n.members, m)
-		if at = blanks(raw, end); raw[at] == ',' {
-			at = blanks(raw, at+1)
+		if at = jsonspan.Blanks(raw, end); raw[at] == ',' {
+			at = jsonspan.Blanks(raw, at+1)
 		}
 	}
 	if n.object && len(n.members) >= manyMembers {
@@ -82,48 +83,6 @@ func opened(raw []byte) node {
 		}
 	}
 	return n
-}
-
-// blanks is the position of the first byte from at that is no white space.
-func blanks(raw []byte, at int) int {
-	for raw[at] == ' ' || raw[at] == '\t' || raw[at] == '\n' || raw[at] == '\r' {
-		at++
-	}
-	return at
-}
-
-// skipped is the position behind the value that begins at at.
-func skipped(raw []byte, at int) int {
-	depth := 0
-	for ; at < len(raw); at++ {
-		switch raw[at] {
-		case '"':
-			for at++; raw[at] != '"'; at++ {
-				if raw[at] == '\\' {
-					at++
-				}
-			}
-		case '{', '[':
-			depth++
-			continue
-		case '}', ']':
-			depth--
-			if depth < 0 { // the end of the object around a number or a word
-				return at
-			}
-		case ',', ':', ' ', '\t', '\n', '\r':
-			if depth == 0 {
-				return at
-			}
-			continue
-		default:
-			continue // inside a number or a word, which ends at one of the above
-		}
-		if depth == 0 {
-			return at + 1
-		}
-	}
-	return at
 }
 
 // find returns an object's member; a key that stands there twice has its last

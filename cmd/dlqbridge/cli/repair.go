@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dlqbridge/dlqbridge"
-	"github.com/dlqbridge/dlqbridge/adapters/jsonpatch"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/screen"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/triage"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
+	"github.com/dlqbridge/dlqbridge/enrich/jsonpatch"
 )
 
 // repairFlags are those of `triage repair`.

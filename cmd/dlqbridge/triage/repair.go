@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/dlqbridge/dlqbridge"
-	"github.com/dlqbridge/dlqbridge/adapters/jsonpatch"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
 	"github.com/dlqbridge/dlqbridge/enrich"
+	"github.com/dlqbridge/dlqbridge/enrich/jsonpatch"
 )
 
 // Bounds are what a repaired payload is held against before it is written.

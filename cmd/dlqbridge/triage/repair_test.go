@@ -14,10 +14,10 @@ import (
 
 	"github.com/dlqbridge/dlqbridge"
 	"github.com/dlqbridge/dlqbridge/adapters/awsdynamodb"
-	"github.com/dlqbridge/dlqbridge/adapters/jsonpatch"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/config"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/triage"
 	"github.com/dlqbridge/dlqbridge/cmd/dlqbridge/wire"
+	"github.com/dlqbridge/dlqbridge/enrich/jsonpatch"
 	"github.com/dlqbridge/dlqbridge/localstack"
 )
 

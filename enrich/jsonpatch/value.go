@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/dlqbridge/dlqbridge/enrich/jsonspan"
 )
 
 // value is a JSON value as the bytes that it was written with. It is opened
@@ -61,8 +63,8 @@ func read(text []byte) (member, error) {
 		}
 		return member{}, &fault{at, "it is not JSON"}
 	}
-	from := blanks(text, 0)
-	end := skipped(text, from)
+	from := jsonspan.Blanks(text, 0)
+	end := jsonspan.End(text, from)
 	return member{lead: text[:from], value: written(text[from:end]), tail: text[end:]}, nil
 }
 
@@ -82,19 +84,19 @@ func (v *value) holds() bool { return v.kind == '{' || v.kind == '[' }
 func (v *value) walk(do func(member) bool) (blank []byte) {
 	for at := 1; ; at++ {
 		start := at
-		at = blanks(v.raw, at)
+		at = jsonspan.Blanks(v.raw, at)
 		if c := v.raw[at]; c == '}' || c == ']' {
 			return v.raw[start:at]
 		}
 		var m member
 		if v.kind == '{' {
-			end := skipped(v.raw, at)
+			end := jsonspan.End(v.raw, at)
 			m.name = text(v.raw[at:end])
-			at = blanks(v.raw, blanks(v.raw, end)+1) // past the colon
+			at = jsonspan.Blanks(v.raw, jsonspan.Blanks(v.raw, end)+1) // past the colon
 		}
-		end := skipped(v.raw, at)
+		end := jsonspan.End(v.raw, at)
 		m.lead, m.value = v.raw[start:at], written(v.raw[at:end])
-		at = blanks(v.raw, end)
+		at = jsonspan.Blanks(v.raw, end)
 		m.tail = v.raw[end:at]
 		if !do(m) || v.raw[at] != ',' {
 			return nil
@@ -193,7 +195,7 @@ func (v *value) insert(i int, name string, put value) {
 	var front, behind []byte
 	if n := len(v.in.members); n > 0 {
 		beside := &v.in.members[min(i, n-1)]
-		front = beside.lead[:blanks(beside.lead, 0)]
+		front = beside.lead[:jsonspan.Blanks(beside.lead, 0)]
 		behind = beside.lead[len(bytes.TrimRight(beside.lead, " \t\r\n")):]
 		if i == n {
 			m.tail, beside.tail = beside.tail, nil
@@ -229,7 +231,7 @@ func (v *value) strict(at string, from int) error {
 		below := at + "/" + strconv.Itoa(i)
 		if v.kind == '{' {
 			below = at + "/" + escape(m.name)
-			name := from + blanks(m.lead, 0)
+			name := from + jsonspan.Blanks(m.lead, 0)
 			switch {
 			case seen[m.name]:
 				return &fault{name, "it names " + below + " twice, and " + errTwice.Error()}
@@ -259,48 +261,6 @@ func where(text []byte, at int) string {
 	before := text[:min(at, len(text))]
 	line := before[bytes.LastIndexByte(before, '\n')+1:]
 	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(line)+1)
-}
-
-// blanks is the position of the first byte from at that is no white space.
-func blanks(raw []byte, at int) int {
-	for at < len(raw) && (raw[at] == ' ' || raw[at] == '\t' || raw[at] == '\n' || raw[at] == '\r') {
-		at++
-	}
-	return at
-}
-
-// skipped is the position behind the value that begins at at.
-func skipped(raw []byte, at int) int {
-	depth := 0
-	for ; at < len(raw); at++ {
-		switch raw[at] {
-		case '"':
-			for at++; raw[at] != '"'; at++ {
-				if raw[at] == '\\' {
-					at++
-				}
-			}
-		case '{', '[':
-			depth++
-			continue
-		case '}', ']':
-			depth--
-			if depth < 0 { // the end of what stands around a number or a word
-				return at
-			}
-		case ',', ':', ' ', '\t', '\n', '\r':
-			if depth == 0 {
-				return at
-			}
-			continue
-		default:
-			continue // inside a number or a word, which ends at one of the above
-		}
-		if depth == 0 {
-			return at + 1
-		}
-	}
-	return at
 }
 
 // text is what a valid JSON text says. Half of a character, which only an
