@@ -112,8 +112,13 @@ func (r *runner) moveHeld(ctx context.Context, held []dlqbridge.Control, to func
 	}
 }
 
+// sameClaim says whether two claims are one. Job and number do not tell them
+// apart: whoever takes a job over from a holder that sleeps frees its claims and
+// claims the same records under the same number. The new claim ends later, since
+// the old lease had ended by then. A holder that wakes up must find that the claim
+// is no longer its own, or it would free what its successor has sent.
 func sameClaim(a, b *dlqbridge.Claim) bool {
-	return a != nil && b != nil && a.Job == b.Job && a.N == b.N
+	return a != nil && b != nil && a.Job == b.Job && a.N == b.N && a.Until.UnixMilli() == b.Until.UnixMilli() // as exact as it is stored
 }
 
 // leftover notes that a claim stays behind.

@@ -295,6 +295,71 @@ func TestAnOldHolderThatWakesUpSendsNothing(t *testing.T) {
 	})
 }
 
+// Nor does it take back what its successor has claimed and sent meanwhile, which
+// is under the same job and number where the job was continued: that record would
+// be sent once more by whoever comes next.
+func TestAnOldHolderThatWakesUpTakesNothingBack(t *testing.T) {
+	for asleep, copies := range map[string]int{
+		"keep":  1, // claimed and not journalled
+		"send":  1, // journalled, before the request
+		"doubt": 2, // the answer was lost and that is not noted: its successor sends the second copy, under the same mark
+	} {
+		t.Run(asleep, func(t *testing.T) {
+			in(t, func(t *testing.T, ctx context.Context, w *world) {
+				w.addMany(3)
+				if asleep != "keep" {
+					w.routes["orders"] = redrive.Route{Name: "orders", Kit: true} // so that the successor sends what is in doubt
+				}
+				var wakes atomic.Pointer[time.Time]
+				_, c := w.start(t, func(p *process, _ *redrive.Options) {
+					p.fault = func(op string) error {
+						falls := false
+						if op == asleep && p.counted("move") > 1 { // authorised and claimed
+							falls = wakes.CompareAndSwap(nil, new(time.Now().Add(5*time.Minute)))
+						}
+						if at := wakes.Load(); at != nil { // a machine that is suspended
+							time.Sleep(time.Until(*at))
+						}
+						if falls && op == "send" {
+							return dlqbridge.ErrThrottled // it wakes up to a refusal
+						}
+						return nil
+					}
+				})
+				w.queues[orders].lose = func(dlqbridge.Outgoing) bool { return asleep == "doubt" && wakes.Load() == nil }
+				_, next := w.start(t, nil)
+				done := make(chan error)
+				go func() {
+					_, err := c.Run(ctx, request())
+					done <- err
+				}()
+				time.Sleep(2 * time.Minute)
+				res, err := next.Continue(ctx, w.control("r_00000").Move.Job, alice, "the other machine sleeps")
+				if err != nil || res.Sent != 3 {
+					t.Errorf("%+v, %v", res, err)
+				}
+				if err := <-done; err == nil && asleep != "doubt" { // whose work is done by then
+					t.Error("the old holder was not told")
+				}
+				for _, id := range []string{"r_00000", "r_00001", "r_00002"} {
+					if got := w.control(id); got.Status != dlqbridge.StatusRedriving || got.Claim == nil || got.Claim.N != 1 || w.sends[id][1].Outcome != dlqbridge.OutcomeSent {
+						t.Errorf("%+v, %+v", got, w.sends[id])
+					}
+				}
+				_, third := w.start(t, nil)
+				if again, err := third.Run(ctx, request()); err != nil || again.Sent != 0 {
+					t.Errorf("%+v, %v", again, err)
+				}
+				for body, n := range w.queues[orders].bodies() {
+					if n != copies {
+						t.Errorf("%s was sent %d times, want %d", body, n, copies)
+					}
+				}
+			})
+		})
+	}
+}
+
 // C63: a lease is not taken over before it has ended.
 func TestTakeoverWaitsForTheLease(t *testing.T) {
 	in(t, func(t *testing.T, ctx context.Context, w *world) {

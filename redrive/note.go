@@ -2,6 +2,7 @@ package redrive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,6 +33,24 @@ func (r *runner) note(ctx context.Context, items []item, sends []dlqbridge.Send)
 		}
 	}
 	return unnoted
+}
+
+// noteDoubt writes down that nobody knows whether a message went out, unless
+// somebody knows better by now: where this holder slept, its successor may have
+// sent under the same number and noted that.
+func (c *Controller) noteDoubt(ctx context.Context, held dlqbridge.Control, s dlqbridge.Send) error {
+	err := c.again(ctx, func() error { return c.o.Evidence.PutDoubt(ctx, held.ID, s) })
+	if !errors.Is(err, dlqbridge.ErrExists) {
+		return err
+	}
+	there, err := c.sends(ctx, map[string]int{held.ID: s.N})
+	if err != nil {
+		return err
+	}
+	if note, ok := there[held.ID]; ok && note.Outcome != dlqbridge.OutcomeInDoubt && !held.Outdated(note) {
+		return nil
+	}
+	return c.putOne(ctx, held.ID, s)
 }
 
 // sendNote is the note of one send after that many requests of this runner.

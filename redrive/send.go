@@ -213,13 +213,17 @@ func (d *delivery) giveUp(ctx context.Context, piece []item, tries int, why stri
 }
 
 func (d *delivery) doubt(ctx context.Context, items []item, tries int, why string) {
-	sends := make([]dlqbridge.Send, len(items))
-	for i, it := range items {
+	ctx, cancel := d.finishing(ctx)
+	defer cancel()
+	for _, it := range items {
 		d.failed[it.control.ID] = true
 		d.count(dlqbridge.OutcomeInDoubt, it)
-		sends[i] = d.sendNote(it, dlqbridge.OutcomeInDoubt, d.batch.At, "", tries, why)
+		s := d.sendNote(it, dlqbridge.OutcomeInDoubt, d.batch.At, "", tries, why)
+		if err := d.noteDoubt(ctx, it.control, s); err != nil {
+			d.unnoted++
+			d.fail(fmt.Errorf("note redrive %d of %s: %w", it.n, it.control.ID, err))
+		}
 	}
-	d.unnoted += len(d.note(ctx, items, sends))
 }
 
 // request makes exactly one request and deals with each answer by itself (C02).
