@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,7 +27,8 @@ const (
 type Patch struct {
 	// Form is which kind it is.
 	Form dlqbridge.PatchForm
-	// SHA256 is of the patch as it was written.
+	// SHA256 is of the patch as it was written, without the white space between
+	// its values: an editor's last line end makes no other patch.
 	SHA256 string
 
 	merge      value // opened in all its depth, and never changed
@@ -67,7 +69,11 @@ func Parse(text []byte) (*Patch, error) {
 		return wrong("%s: %s", where(text, broken.at), broken.why)
 	}
 	v := read.value
-	sum := sha256.Sum256(text)
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
+		return wrong("%v", err)
+	}
+	sum := sha256.Sum256(compact.Bytes())
 	p := &Patch{SHA256: hex.EncodeToString(sum[:])}
 	switch {
 	case v.kind == '{' && len(v.members()) > 0:

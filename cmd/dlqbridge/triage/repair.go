@@ -242,11 +242,29 @@ func basis(c dlqbridge.Case, r RepairRequest) (source, error) {
 		return no("no_such_version", "it has no payload version %d; it is at version %d", r.Version, k.PayloadVersion)
 	case k.Conflict:
 		return no("conflict", "its letters differ, so it is not clear what to change: say which one is right by --arrival, one of %s", strings.Join(keys(c), ", "))
-	case r.Patch != nil && versions[len(versions)-1].Repair != nil && versions[len(versions)-1].Repair.PatchSHA256 == r.Patch.SHA256:
+	case r.Patch != nil:
 		// So that a command that was cut off can be given again.
-		return no("already_repaired", "this very patch made version %d already; name a version by --version to apply it again", k.PayloadVersion)
+		if v := madeBy(versions, out.name, r.Patch.SHA256); v != 0 {
+			return no("already_repaired", "this very patch made version %d already, which version %d comes from; name a version by --version to apply it again", v, k.PayloadVersion)
+		}
 	}
 	return out, nil
+}
+
+// madeBy finds the version that a patch made among those that a payload descends
+// from; 0 is none. A version that was taken as it is descends from what made it,
+// and a letter from nothing.
+func madeBy(versions []dlqbridge.PayloadVersion, payload, patch string) int {
+	for _, v := range slices.Backward(versions) {
+		if v.Repair == nil || v.Payload != payload || v.Repair.PatchSHA256 == "" {
+			continue
+		}
+		if v.Repair.PatchSHA256 == patch {
+			return v.Version
+		}
+		payload = v.Repair.Base
+	}
+	return 0
 }
 
 // keys lists the letters that count.

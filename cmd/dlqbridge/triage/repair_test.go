@@ -233,3 +233,46 @@ func TestARepairThatDiesLeavesTheOldVersion(t *testing.T) {
 		}
 	})
 }
+
+// A patch given again is refused however many came after it and however it is
+// laid out, since adding to a list twice is another task. Whoever names a
+// version says from where, and goes back to a letter that no patch made.
+func TestAPatchGivenTwice(t *testing.T) {
+	inWorkshop(t, func(w *workshop) {
+		const list, add, other = `{"list":[]}`, `[{"op":"add","path":"/list/-","value":1}]`, `{"other":true}`
+		repair := func(version int, patch, code, want string) {
+			t.Helper()
+			var r triage.RepairRequest
+			if r.Version = version; patch != "" {
+				p, err := jsonpatch.Parse([]byte(patch))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Patch = p
+			}
+			_, err := w.mover(w.store).Move(w.t.Context(), w.id, triage.Request{Verb: dlqbridge.VerbRepair, Actor: dlqbridge.Actor{Name: "ann", Authenticated: true}, Reason: "x", Repair: r})
+			refused, _ := errors.AsType[*triage.RefusedError](err)
+			if code == "" && err != nil || code != "" && (refused == nil || refused.Code != code) {
+				t.Errorf("version %d, %q: %v", version, patch, err)
+			}
+			if _, body := w.sent(); body != want {
+				t.Errorf("version %d, %q: %s, want %s", version, patch, body, want)
+			}
+		}
+		repair(0, list, "", `{"n":1,"list":[]}`)                // version 2
+		repair(0, add, "", `{"n":1,"list":[1]}`)                // version 3
+		repair(0, other, "", `{"n":1,"list":[1],"other":true}`) // version 4
+		repair(0, add, "already_repaired", `{"n":1,"list":[1],"other":true}`)
+		repair(0, " "+add+"\n", "already_repaired", `{"n":1,"list":[1],"other":true}`)
+		repair(0, "{ \"other\" :\ttrue }\n", "already_repaired", `{"n":1,"list":[1],"other":true}`)
+		repair(2, "", "", `{"n":1,"list":[]}`) // version 5
+		repair(0, list, "already_repaired", `{"n":1,"list":[]}`)
+		repair(0, add, "", `{"n":1,"list":[1]}`)                // version 6
+		repair(0, other, "", `{"n":1,"list":[1],"other":true}`) // version 7
+		repair(3, "", "", `{"n":1,"list":[1]}`)                 // version 8
+		repair(0, add, "already_repaired", `{"n":1,"list":[1]}`)
+		repair(3, add, "", `{"n":1,"list":[1,1]}`) // version 9, as it was asked
+		repair(1, "", "", `{"n":1}`)               // version 10
+		repair(0, list, "", `{"n":1,"list":[]}`)
+	})
+}
