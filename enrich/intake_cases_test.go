@@ -403,6 +403,84 @@ func TestForgedMarks(t *testing.T) {
 	})
 }
 
+// A worker that dead-letters by itself may leave the tenant out. With our mark on
+// it, it is a return all the same, so that it counts and is sent by nobody under
+// another record; and whose task it is stays what the record says.
+func TestReturnWithoutItsTenant(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.send(task("mine", `,"tenant":"a"`), task("silent", ``))
+		w.die()
+		w.drain()
+		var tenants []string
+		o := w.options(w.ports())
+		r := w.route()
+		r.Stores = []dlqbridge.Store{listening{teller{"ledger", dlqbridge.Testimony{Task: &dlqbridge.Task{TaskID: "mine", Tenant: "b"}, Findings: []dlqbridge.Finding{notStarted}}}, &tenants}}
+		o.Places[0].Enricher = enricher(t, r)
+		mine := w.redriven(w.cases()["mine"].Control, "m-1")
+		silent := w.redriven(w.cases()["silent"].Control, "m-2")
+
+		forged := task("another", ``) // another task, and a number that nobody sent
+		forged.attributes[dlqbridge.MarkName] = markOf(mine)
+		unsent := task("mine", ``)
+		unsent.body += " "
+		unsent.attributes[dlqbridge.MarkName] = strings.Replace(markOf(mine), `"n":1`, `"n":2`, 1)
+		named := task("silent", `,"tenant":"a"`) // a tenant that the record does not have
+		named.attributes[dlqbridge.MarkName] = markOf(silent)
+		w.send(forged, unsent, named)
+		w.die()
+		_, err := w.intake(o)
+		must(t, err)
+		if c := w.read(mine.ID).Control; c.Recurrences != 0 || c.Arrivals != 1 || c.Claim == nil {
+			t.Errorf("moved by a mark that is not its own: %+v", c)
+		}
+		if c := w.read(silent.ID).Control; c.Recurrences != 0 || c.Arrivals != 1 {
+			t.Errorf("joined by another tenant's letter: %+v", c)
+		}
+
+		back := task("mine", ``)
+		back.attributes[dlqbridge.MarkName] = markOf(mine)
+		w.send(back)
+		w.die()
+		tenants = nil
+		counts, err := w.intake(o)
+		must(t, err)
+		if counts.Records != 0 || counts.Arrivals != 1 {
+			t.Errorf("counts: %+v", counts)
+		}
+		c := w.read(mine.ID)
+		wantVerbs(t, c, dlqbridge.VerbReceive, dlqbridge.VerbAuthorize, dlqbridge.VerbClaim, dlqbridge.VerbRecur)
+		if k := c.Control; k.Recurrences != 1 || k.Claim != nil || k.Tenant != "a" || k.Why != dlqbridge.WhyConflict {
+			t.Errorf("record: %+v", k)
+		}
+		if !slices.Equal(tenants, []string{"a"}) {
+			t.Errorf("the store was asked about tenants %q", tenants)
+		}
+		if x := c.Contexts[len(c.Contexts)-1]; x.Task.Tenant != "a" || x.Tenants["ledger"] != "b" || x.Folded.State == dlqbridge.EffectNone {
+			t.Errorf("another tenant's ledger is believed: %+v", x)
+		}
+	})
+}
+
+// listening notes the tenants that it is asked about.
+type listening struct {
+	teller
+	tenants *[]string
+}
+
+func (s listening) Ask(ctx context.Context, questions []dlqbridge.Question) []dlqbridge.Testimony {
+	for _, q := range questions {
+		*s.tenants = append(*s.tenants, q.Tenant)
+	}
+	return s.teller.Ask(ctx, questions)
+}
+
+func (w *world) read(id string) dlqbridge.Case {
+	w.t.Helper()
+	c, err := w.store.Case(w.t.Context(), id)
+	must(w.t, err)
+	return c
+}
+
 // C77, I12: nothing of a letter's content reaches the control item's texts or
 // events, whatever it holds.
 func TestControlItemHoldsNoContent(t *testing.T) {

@@ -102,9 +102,12 @@ func (r *reading) resolveMarks(ctx context.Context, open []*parcel) {
 
 // same says whether a letter can be of a record's work: same source, tenant and
 // task. A mark or a message id may not move a letter to somebody else's record.
+// A worker that dead-letters by itself may leave the tenant out; that names
+// nobody else, and as a record of its own it would be sent beside this one.
 func (r *reading) same(p *parcel, c dlqbridge.Control) bool {
 	source := c.Source == p.unit.source || c.Route == r.route && r.enricher.resumed(p.letter.Source)
-	return source && c.TaskID == dlqbridge.Short(p.arrival.Task.TaskID) && c.Tenant == dlqbridge.Short(p.arrival.Task.Tenant)
+	tenant := dlqbridge.Short(p.arrival.Task.Tenant)
+	return source && c.TaskID == dlqbridge.Short(p.arrival.Task.TaskID) && (tenant == "" || tenant == c.Tenant)
 }
 
 func unique(ids []string) []string {

@@ -1,6 +1,7 @@
 package enrich
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -122,8 +123,7 @@ func (s *Subject) facts() facts {
 	for i, m := range s.Case.History {
 		f.move = &s.Case.History[i]
 		if a := s.Case.Arrival(m.Arrival); m.Arrival != "" && a != nil {
-			f.failed()
-			f.arrivals = append(f.arrivals, a)
+			f.arrive(a)
 			// A late letter is not what the record is about: it is sent only if it
 			// carries the same payload, and else differs.
 			late := m.Verb == dlqbridge.VerbReceive && m.From == dlqbridge.StatusRedriving
@@ -153,8 +153,7 @@ func (s *Subject) facts() facts {
 	if s.Arrival != nil {
 		f.fresh = true
 		if !slices.ContainsFunc(f.arrivals, func(a *dlqbridge.Arrival) bool { return a.Key == s.Arrival.Key }) {
-			f.failed()
-			f.arrivals = append(f.arrivals, s.Arrival)
+			f.arrive(s.Arrival)
 			f.compensation = f.compensation || isCompensation(s.Arrival)
 		}
 	}
@@ -175,6 +174,21 @@ func (s Subject) note(name string) *dlqbridge.Note {
 		}
 	}
 	return nil
+}
+
+// arrive adds a letter, which is a failure. One that came back without its
+// tenant is of the record's: that is what stores are asked about and held against.
+func (f *facts) arrive(a *dlqbridge.Arrival) {
+	f.failed()
+	if before := f.newest(); a.Task.Tenant == "" && before.Task.Tenant != "" {
+		own := *a
+		own.Task.Tenant = before.Task.Tenant
+		own.Provenance = map[string]string{}
+		maps.Copy(own.Provenance, a.Provenance)
+		own.Provenance["tenant"] = before.Provenance["tenant"]
+		a = &own
+	}
+	f.arrivals = append(f.arrivals, a)
 }
 
 // failed forgets what people said about earlier failures: a fix, a corrected
