@@ -190,7 +190,7 @@ func (e *Enricher) conclude(now time.Time, s *Subject, f *facts, k known) Judgem
 	}
 	conflict := f.differ()
 	late := f.control.Late && !f.looked
-	decision = f.overrule(decision, conflict, late, len(k.tenants) > 0 && !f.looked)
+	decision = f.overrule(decision, conflict, late, len(k.tenants) > 0 && !f.owned)
 	switch {
 	case s.Completed != nil && s.Undone:
 		decision = dlqbridge.Decision{Action: dlqbridge.ActionNone, Status: dlqbridge.StatusCompensated, Why: dlqbridge.WhyCompensated}

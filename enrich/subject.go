@@ -52,6 +52,8 @@ type facts struct {
 	move *dlqbridge.Move
 	// looked: a person has dealt with the record since its last failure.
 	looked bool
+	// owned: since then a person has found out whose task it is, or what it changed.
+	owned bool
 	// incident: a person opened one that nobody has closed. calmed: the one
 	// that the last failure opened was closed by a person.
 	incident, calmed bool
@@ -195,7 +197,7 @@ func (f *facts) arrive(a *dlqbridge.Arrival) {
 // cause and approvals were about those. What they said about effects stays,
 // with the time it speaks for.
 func (f *facts) failed() {
-	f.cause, f.fix, f.looked, f.calmed = "", nil, false, false
+	f.cause, f.fix, f.looked, f.owned, f.calmed = "", nil, false, false, false
 	f.unapprove()
 }
 
@@ -210,6 +212,8 @@ func (f *facts) person(verb dlqbridge.Verb, n *dlqbridge.Note) {
 	case dlqbridge.VerbInvestigate, dlqbridge.VerbClassify, dlqbridge.VerbSettleEffect, dlqbridge.VerbFix,
 		dlqbridge.VerbCloseIncident, dlqbridge.VerbReopen:
 		f.looked = true
+		// Who names a cause or a fix, or ends an incident, has not said whose task it is.
+		f.owned = f.owned || verb == dlqbridge.VerbInvestigate || verb == dlqbridge.VerbSettleEffect
 		if f.move == nil || !f.move.To.Closed() { // the first of two who open it again waits for the other
 			f.unapprove()
 		}

@@ -112,6 +112,39 @@ func TestAStoreOfAnotherTenantDecidesNothing(t *testing.T) {
 	}
 }
 
+// Only who looks at it, or says what it changed, has said whose task it is. Of a
+// route without effects any other verb would send what may be somebody else's.
+func TestOnlyLookingSaysWhoseTaskItIs(t *testing.T) {
+	for verb, frees := range map[dlqbridge.Verb]bool{
+		dlqbridge.VerbInvestigate: true, dlqbridge.VerbSettleEffect: true,
+		dlqbridge.VerbClassify: false, dlqbridge.VerbFix: false, dlqbridge.VerbRepair: false, dlqbridge.VerbCloseIncident: false,
+	} {
+		t.Run(string(verb), func(t *testing.T) {
+			b := &caseOf{t: t, e: enricher(t, enrich.Route{Name: "orders", Place: arn("orders-dlq"), Stores: asked(elsewhere()), Effects: dlqbridge.EffectsNone})}
+			b.move(dlqbridge.VerbReceive, b.letter("m-1", ofTenant("acme")), nil)
+			if verb == dlqbridge.VerbCloseIncident {
+				b.move(dlqbridge.VerbOpenIncident, enrich.Subject{Note: person(dlqbridge.VerbOpenIncident, "ann")}, nil)
+			}
+			n := person(verb, "ann")
+			if verb == dlqbridge.VerbClassify {
+				n.Cause = dlqbridge.CauseDependencyUnavailable
+			}
+			j := b.move(verb, enrich.Subject{Note: n}, nil)
+			if frees != (j.Decision.Action == dlqbridge.ActionRetry) || frees == (j.Decision.Why == enrich.WhyTenant) {
+				t.Errorf("%+v", j.Decision)
+			}
+			if frees {
+				b.move(dlqbridge.VerbFix, enrich.Subject{Note: person(dlqbridge.VerbFix, "ann")}, nil)
+			} else {
+				b.move(dlqbridge.VerbInvestigate, enrich.Subject{Note: person(dlqbridge.VerbInvestigate, "ann")}, nil)
+			}
+			if j := b.e.Judge(t.Context(), start.Add(time.Hour), []enrich.Subject{{Case: b.c}})[0]; j.Decision.Action != dlqbridge.ActionRetry {
+				t.Errorf("somebody looked as well: %+v", j.Decision)
+			}
+		})
+	}
+}
+
 // Where nothing contradicts, a store is believed; and a run that may be going
 // is waited for whoever's it is.
 func TestTenantsThatContradictNobody(t *testing.T) {
