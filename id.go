@@ -104,3 +104,15 @@ func CutText(s string, limit int) string {
 	}
 	return strings.ToValidUTF8(s[:end], "\uFFFD")
 }
+
+// ShellWord is a text as a POSIX shell takes it for one word, so that a command
+// that is shown can be pasted whatever somebody's file or step is called.
+func ShellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("#+,-./:@_", r)
+	}
+	if s != "" && s[0] != '#' && strings.TrimLeftFunc(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -318,7 +318,7 @@ func changes(c dlqbridge.Case, x dlqbridge.Context, a Around) []string {
 
 // ofDisagreement is what ends a disagreement: as a rule somebody was mistaken.
 func ofDisagreement(d dlqbridge.Disagreement) string {
-	step := "--step " + d.Step
+	step := "--step " + dlqbridge.ShellWord(d.Step) // whoever sends the letter names it
 	if d.Step == dlqbridge.AllSteps {
 		step = "--all-steps"
 	}

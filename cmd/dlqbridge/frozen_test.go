@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +12,34 @@ type shownPlan struct {
 	planDoc
 	NeedsSecondPerson bool
 	Approvals         []struct{ By, At, Until, Reason string }
+}
+
+// A command that is shown can be pasted whatever the file is called.
+func TestThePlanFileIsQuotedForTheShell(t *testing.T) {
+	inBubble(t, wantsTwo, []string{"orders"}, func(b *bench) {
+		b.tasks(intent, nil, "t-1")
+		plan := b.file(b.ok(append([]string{"redrive", "plan", "--cause", "timeout", "--for-approval", "-o", "json"}, fixed...)...).stdout)
+		file := filepath.Join(filepath.Dir(plan), "it's a;$(touch pwn).json")
+		if err := os.Rename(plan, file); err != nil {
+			t.Fatal(err)
+		}
+		quoted := "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+		show := func(then ...string) {
+			t.Helper()
+			text := b.ok("redrive", "plan", "--plan", file).stdout
+			for _, command := range then {
+				if !strings.Contains(text, "dlqbridge redrive "+command+" --plan "+quoted+" --reason …\n") {
+					t.Errorf("no %s in %s", command, text)
+				}
+			}
+		}
+		show("approve", "run")
+		b.person = "bob"
+		if text := b.ok("redrive", "approve", "--plan", file, "--reason", "x").stdout; !strings.Contains(text, "dlqbridge redrive run --plan "+quoted+" --reason …\n") {
+			t.Error(text)
+		}
+		show("run")
+	})
 }
 
 // A plan file is shown as the plan was, without planning anew, and with who has
@@ -32,6 +62,10 @@ func TestAPlanFileIsShownAsItWasMade(t *testing.T) {
 		shown := b.ok(show...).stdout
 		if plain(shown) != plain(text) || !strings.Contains(shown, "nobody has so far") || !strings.Contains(shown, "dlqbridge redrive approve --plan "+file) {
 			t.Errorf("it was planned as\n%s\nand is shown as\n%s", text, shown)
+		}
+		// What is signed stands there before anybody signs.
+		if !strings.HasPrefix(shown, "2 records of cause timeout, fix deploy:1.4.2\n") {
+			t.Error(shown)
 		}
 		if again := b.ok(append(show, "-o", "json")...).stdout; again != written.stdout {
 			t.Errorf("written %s\nshown %s", written.stdout, again)

@@ -211,6 +211,8 @@ func printPlan(out *screen.Screen, f frozenPlan) error {
 	p := f.Plan
 	if p.Selected == 0 {
 		out.Printf("nothing of cause %s can be sent\n", string(p.Cause))
+	} else {
+		printWhat(out, p.Selected, p.Cause, p.Fix)
 	}
 	printActions(out, f.byAction)
 	for _, j := range p.Jobs {

@@ -92,8 +92,8 @@ func (f frozenPlan) printApprovals(out *screen.Screen) {
 	if len(f.approvals) == 0 {
 		out.Printf("%s: %s; nobody has so far\n", screen.Styled{Style: screen.Yellow, Text: "it needs a second person"}, f.second)
 	}
-	file := f.file
-	if file == "" {
+	file := dlqbridge.ShellWord(f.file)
+	if f.file == "" {
 		file = "plan.json"
 		out.Printf("  write it:        this command with -o json > plan.json\n")
 	}
@@ -237,13 +237,19 @@ type approvalDoc struct {
 	Excluded int                   `json:"excluded"`
 }
 
+// printWhat says what a plan sends and what removed the cause: a second person
+// reads it before they sign, and again as signed.
+func printWhat(out *screen.Screen, selected int, cause dlqbridge.Cause, fix *dlqbridge.Fix) {
+	by := "without a fix"
+	if fix != nil {
+		by = "fix " + fix.String()
+	}
+	out.Printf("%s of cause %s, %s\n", plural(selected, "record"), string(cause), by)
+}
+
 // printSigned says in a few lines what a plan's hash stands for.
 func printSigned(out *screen.Screen, d approvalDoc) {
-	fix := "without a fix"
-	if d.Fix != nil {
-		fix = "fix " + d.Fix.String()
-	}
-	out.Printf("%s of cause %s, %s\n", plural(d.Selected, "record"), string(d.Cause), fix)
+	printWhat(out, d.Selected, d.Cause, d.Fix)
 	printActions(out, d.ByAction)
 	canary := "no canary"
 	if len(d.Canary) > 0 {
@@ -305,7 +311,7 @@ the plan first: ` + "`redrive plan --plan FILE`" + ` lists its records and who h
 			return s.print(d, func(out *screen.Screen) {
 				printSigned(out, d)
 				out.Printf("plan %s approved by %s until %s\n", d.Plan, d.By, d.Until)
-				out.Printf("somebody else runs it: dlqbridge redrive run --plan %s --reason …\n", file)
+				out.Printf("somebody else runs it: dlqbridge redrive run --plan %s --reason …\n", dlqbridge.ShellWord(file))
 			})
 		},
 	}

@@ -1,0 +1,22 @@
+package dlqbridge
+
+import (
+	"os/exec"
+	"testing"
+)
+
+// A shell takes it for one word, and what needs no quotes has none.
+func TestShellWord(t *testing.T) {
+	for s, plain := range map[string]bool{
+		"plan.json": true, "/a/b-c_1.json": true, "0003#charge": true, "": false, "#comment": false, "it's": false, "a b;$(touch pwn).json": false,
+		"`id`": false, "a\nb": false, "~": false, "*": false, "a\\": false, `"`: false, "é": false, "'": false, "a&b|c>d<e!f{g,h}i[j]?": false,
+	} {
+		word := ShellWord(s)
+		if (word == s) != plain {
+			t.Errorf("%q is %s", s, word)
+		}
+		if out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s. "+word).Output(); err != nil || string(out) != s+"." {
+			t.Errorf("%q as %s came back as %q, %v", s, word, out, err)
+		}
+	}
+}
