@@ -191,7 +191,32 @@ type survey struct {
 	seen     idSet
 	// aside are those of them that go to another place than back.
 	aside idSet
+	// tasks are those of the candidates, by whether the record names a tenant.
+	tasks map[bool]idSet
 	now   time.Time
+}
+
+// twin notes a candidate's task, and says no to a record that names no tenant
+// where one before it does, or the other way round: both may be of one task, which
+// this run would then send twice.
+func (s *survey) twin(ctl dlqbridge.Control) *dlqbridge.Exclusion {
+	if ctl.TaskID == "" {
+		return nil
+	}
+	named, key := ctl.Tenant != "", cmp.Or(ctl.Source, ctl.Route)+"\x00"+ctl.TaskID
+	if s.tasks[named] == nil {
+		s.tasks[named] = idSet{}
+	}
+	s.tasks[named].add(key)
+	if !s.tasks[!named].has(key) {
+		return nil
+	}
+	other := "names a tenant, and this one none"
+	if named {
+		other = "names no tenant"
+	}
+	return &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeConflict, Detail: fmt.Sprintf(
+		"another record of task %s %s: if it is the same task, reject one of the two; if not, send this one by itself (--record)", dlqbridge.CutText(ctl.TaskID, 64), other)}
 }
 
 // target is everything that a survey found for one destination.
@@ -244,7 +269,7 @@ func (c *Controller) survey(ctx context.Context, r Request, only string) (*surve
 	if err := knownActions(r.Actions); err != nil {
 		return nil, err
 	}
-	s := &survey{seen: idSet{}, aside: idSet{}, now: c.clock()}
+	s := &survey{seen: idSet{}, aside: idSet{}, tasks: map[bool]idSet{}, now: c.clock()}
 	var err error
 	if s.holds, err = c.o.Holds.ListHolds(ctx); err != nil {
 		return nil, fmt.Errorf("list holds: %w", err)
@@ -442,6 +467,9 @@ func (c *Controller) sort(s *survey, t *target, ctl dlqbridge.Control, j Judgeme
 	if c.leads(ctl, dlqbridge.ActionRetry) != t.urn {
 		s.aside.add(ctl.ID)
 		m.Newest = lined(m.Planned.Action, ctl.PayloadName())
+	}
+	if twin := s.twin(ctl); x == nil {
+		x = twin
 	}
 	if x == nil && t.missing {
 		x = &dlqbridge.Exclusion{ID: ctl.ID, Reason: dlqbridge.ExcludeTargetMissing, Detail: "destination " + t.urn + " does not exist"}

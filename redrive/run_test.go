@@ -429,3 +429,44 @@ func TestLifeIsAskedOfTheJobToo(t *testing.T) {
 		}
 	})
 }
+
+// Two letters of one task, of which one names the tenant, are two records. One
+// run does not send both, whichever is listed first.
+func TestARunSendsNoTaskTwiceForWantOfATenant(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, second, task string
+		sent                int
+	}{
+		"the second names none":   {"acme", "", "t-1", 1},
+		"the first names none":    {"", "acme", "t-1", 1},
+		"two tenants are two":     {"acme", "globex", "t-1", 2},
+		"tasks without an id":     {"acme", "", "", 2},
+		"they are of other tasks": {"acme", "", "t-2", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, ctx context.Context, w *world) {
+				w.add("r_1", func(k *dlqbridge.Control, _ *dlqbridge.Payload) { k.TaskID, k.Tenant = "t-1", c.first })
+				w.add("r_2", func(k *dlqbridge.Control, _ *dlqbridge.Payload) { k.TaskID, k.Tenant = c.task, c.second })
+				if c.task == "" {
+					w.add("r_1", func(k *dlqbridge.Control, _ *dlqbridge.Payload) { k.TaskID, k.Tenant = "", c.first })
+				}
+				_, controller := w.start(t, nil)
+				plan, err := controller.Plan(ctx, request())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if plan.Selected != c.sent || plan.Excluded.Len() != 2-c.sent {
+					t.Errorf("planned %d, excluded %+v", plan.Selected, plan.Excluded)
+				}
+				for x, err := range plan.Excluded.All() {
+					if err != nil || x.Reason != dlqbridge.ExcludeConflict || !strings.Contains(x.Detail, "another record of task t-1") {
+						t.Errorf("%+v, %v", x, err)
+					}
+				}
+				if res, err := controller.Run(ctx, request()); err != nil || res.Sent != c.sent {
+					t.Errorf("sent %+v, %v", res, err)
+				}
+			})
+		})
+	}
+}

@@ -370,7 +370,7 @@ func nextStep(reason dlqbridge.ExcludeReason, id string, fixed bool) string {
 	case dlqbridge.ExcludeHeld:
 		return "dlqbridge hold list says who holds it and why"
 	case dlqbridge.ExcludeConflict:
-		return "its letters differ, see dlqbridge records show " + id + "; say which payload is right by dlqbridge triage repair " + id + " --arrival KEY"
+		return "where its letters differ, see dlqbridge records show " + id + " and say which payload is right by dlqbridge triage repair " + id + " --arrival KEY; of two records of one task reject one: dlqbridge triage reject ID"
 	case dlqbridge.ExcludeOrderBlocked:
 		return "send, finish or reject what stands before it, or let it be overtaken: --skip-undeliverable"
 	case dlqbridge.ExcludeOvertaken:
