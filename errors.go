@@ -58,8 +58,14 @@ func (e *MoveError) Error() string {
 type LeaseHeldError struct {
 	Destination, Job, Holder string
 	Until                    time.Time
+	// State is the job's where it no longer runs; its process has not given the
+	// lease back, or has died. Empty is running, or unknown.
+	State JobState
 }
 
 func (e *LeaseHeldError) Error() string {
+	if e.State != "" {
+		return fmt.Sprintf("destination %s was used by job %s (%s), which is %s, and stays its own until %s", e.Destination, e.Job, e.Holder, e.State, FormatTime(e.Until))
+	}
 	return fmt.Sprintf("destination %s is in use by job %s (%s) until %s", e.Destination, e.Job, e.Holder, FormatTime(e.Until))
 }

@@ -53,6 +53,12 @@ func (c *Controller) take(ctx context.Context, destination, job string) (*journa
 		previous, err = c.o.Leases.Take(ctx, l)
 		return err
 	})
+	if held, ok := errors.AsType[*dlqbridge.LeaseHeldError](err); ok {
+		// Who is refused is told what to wait for, if that can be read.
+		if its, err := c.o.Jobs.Job(ctx, held.Job); err == nil && its.State != dlqbridge.JobRunning {
+			held.State = its.State
+		}
+	}
 	if err != nil {
 		return nil, previous, fmt.Errorf("take the lease of %s: %w", destination, err)
 	}

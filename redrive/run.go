@@ -415,6 +415,7 @@ func (c *Controller) Cancel(ctx context.Context, id string, by dlqbridge.Actor, 
 			return &JobStateError{id, job.State, "it has ended, so there is nothing to cancel"}
 		}
 		job.State, job.Reason, job.Ended = dlqbridge.JobCancelled, said("cancelled", by, reason), c.clock()
+		job.Doing = "" // a process that died never says that it stopped
 		job.Note(c.clock(), by.String(), "cancelled: "+reason)
 		return nil
 	})

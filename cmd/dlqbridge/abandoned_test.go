@@ -34,6 +34,7 @@ func (b *bench) died(job string, ids ...string) {
 	if err := store.CreateJob(b.t.Context(), dlqbridge.Job{
 		ID: job, Version: 1, State: dlqbridge.JobRunning, Cause: dlqbridge.CauseTimeout, Destination: orders, Route: "orders", Why: "fixed",
 		Rate: dlqbridge.Rate{Count: 20, Per: time.Second}, Burst: 10, Created: time.Now(), Selected: len(ids),
+		Doing: "canary step 1 of 1, observing until 23:59:59Z at the latest",
 	}, members); err != nil {
 		b.t.Fatal(err)
 	}
@@ -43,6 +44,31 @@ type lifeDoc struct {
 	ID, State    string
 	Abandoned    *bool
 	EstimatedEnd *string
+}
+
+// A cancelled job observes nothing any more, and whoever is refused because its
+// dead process still has the destination is told so and until when.
+func TestACancelledJobOfADeadProcess(t *testing.T) {
+	inBubble(t, oneRoute, []string{"orders"}, func(b *bench) {
+		id := b.tasks(intent, nil, "t-1")["t-1"]
+		const job = "j_dead"
+		b.died(job, id)
+		until := dlqbridge.FormatTime(time.Now().Add(30 * time.Second))
+		run := append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)
+		if c := b.want(1, run...); strings.Contains(c.stderr, "cancelled") || !strings.Contains(c.stderr, "redrive pause") {
+			t.Error(c.stderr)
+		}
+		for _, args := range [][]string{{"cancel", job, "--reason", "its laptop is gone"}, {"status", job}} {
+			if text := b.ok(append([]string{"redrive"}, args...)...).stdout; strings.Contains(text, "observing") {
+				t.Errorf("%v: %s", args, text)
+			}
+		}
+		if c := b.want(1, run...); !strings.Contains(c.stderr, "job j_dead (ann@laptop), which is cancelled") || !strings.Contains(c.stderr, until[:16]) || strings.Contains(c.stderr, "redrive pause") {
+			t.Errorf("until %s: %s", until, c.stderr)
+		}
+		time.Sleep(time.Minute)
+		b.ok(run...)
+	})
 }
 
 // A job whose process died says for ever that it runs; who looks is told that

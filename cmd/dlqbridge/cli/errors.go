@@ -117,8 +117,11 @@ func describe(err error) (f failure, exit int) {
 	if refused, ok := errors.AsType[*triage.RefusedError](err); ok {
 		f.Code, f.Hint = refused.Code, ""
 	}
-	if _, ok := errors.AsType[*dlqbridge.LeaseHeldError](err); ok {
+	if held, ok := errors.AsType[*dlqbridge.LeaseHeldError](err); ok {
 		f.Code, f.Hint = "lease_held", "wait, or stop that job with `dlqbridge redrive pause`"
+		if held.State != "" {
+			f.Hint = "run it again after that time: the job's process gives the destination back sooner unless it has died, and later only while sends are under way"
+		}
 	}
 	if state, ok := errors.AsType[*redrive.JobStateError](err); ok {
 		f.Hint = "`dlqbridge redrive status " + state.Job + "` says what came of it; `dlqbridge redrive plan --cause CAUSE` shows what a new run would send"
