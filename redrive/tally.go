@@ -152,6 +152,10 @@ func ending(m dlqbridge.Move) dlqbridge.SendOutcome {
 		if m.To != dlqbridge.StatusAuthorized {
 			return dlqbridge.OutcomeRefused
 		}
+	case dlqbridge.VerbSettleSend:
+		if m.To == dlqbridge.StatusAuthorized {
+			return dlqbridge.OutcomeNotSent
+		}
 	}
 	return ""
 }

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -77,6 +78,19 @@ func TestSendInDoubtIsSettledByAPerson(t *testing.T) {
 			id := b.inDoubt(false)
 			b.triage(0, "settle-send", id, append([]string{"--to", "not-sent"}, said...)...)
 			b.status("authorized", id)
+			// Its job counts it, also when another one has sent it since.
+			job := document[struct{ Jobs []leftOutDoc }](b, 0, "redrive", "list").Jobs[0].ID
+			counted := func() {
+				t.Helper()
+				if d := document[leftOutDoc](b, 0, "redrive", "status", job); !maps.Equal(d.Outcomes, map[string]int{"not_sent": 1}) || d.Sent != 0 || len(d.InDoubtRecords) != 0 {
+					t.Errorf("%+v", d)
+				}
+				if text := b.ok("redrive", "status", job).stdout; !strings.Contains(text, "\n  outcomes: not sent 1\n") {
+					t.Error(text)
+				}
+			}
+			counted()
+			defer counted()
 			run := document[runDoc](b, 0, append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...)
 			if run.Sent != 1 {
 				t.Errorf("got %+v", run)

@@ -275,6 +275,7 @@ func outcomeWords(outcomes map[dlqbridge.SendOutcome]int) string {
 		{dlqbridge.OutcomeSent, "waiting"},
 		{dlqbridge.OutcomeInDoubt, "in doubt"},
 		{dlqbridge.OutcomeRefused, "refused"},
+		{dlqbridge.OutcomeNotSent, "not sent"},
 	} {
 		if n := outcomes[o.outcome]; n > 0 {
 			out = append(out, fmt.Sprintf("%s %d", o.word, n))
