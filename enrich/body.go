@@ -62,20 +62,14 @@ func opened(raw []byte) node {
 		return node{}
 	}
 	n.members = make([]member, 0, 8)
-	for at := jsonspan.Blanks(raw, 1); raw[at] != '}' && raw[at] != ']'; {
-		var m member
+	jsonspan.Level(raw, func(s jsonspan.Member) bool {
+		m := member{raw: s.Value}
 		if n.object {
-			end := jsonspan.End(raw, at)
-			m.key = text(raw[at:end])
-			at = jsonspan.Blanks(raw, jsonspan.Blanks(raw, end)+1) // past the colon
+			m.key = text(s.Key)
 		}
-		end := jsonspan.End(raw, at)
-		m.raw = raw[at:end]
 		n.members = append(n.members, m)
-		if at = jsonspan.Blanks(raw, end); raw[at] == ',' {
-			at = jsonspan.Blanks(raw, at+1)
-		}
-	}
+		return true
+	})
 	if n.object && len(n.members) >= manyMembers {
 		n.byKey = make(map[string]int, len(n.members))
 		for i, m := range n.members {

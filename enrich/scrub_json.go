@@ -1,10 +1,11 @@
 package enrich
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 	"strings"
+
+	"github.com/dlqbridge/dlqbridge/enrich/jsonspan"
 )
 
 // secretName is the end of a name whose value is a secret, whatever it looks like.
@@ -33,10 +34,10 @@ func scrubJSON(s string) string {
 	for i := 0; i < len(s); {
 		switch c := s[i]; {
 		case c == '"':
-			end := textEnd(s, i)
+			end := jsonspan.End(s, i)
 			raw := s[i:end]
-			if strings.HasPrefix(strings.TrimLeft(s[end:], " \t\r\n"), ":") {
-				name = textOf(raw)
+			if strings.HasPrefix(s[jsonspan.Blanks(s, end):], ":") {
+				name = text([]byte(raw))
 				named = secretName.MatchString(name)
 				out.WriteString(quoted(raw, name, Scrub(name)))
 			} else {
@@ -65,11 +66,11 @@ func scrubJSON(s string) string {
 }
 
 func scrubbedValue(raw, name string, secret bool) string {
-	text := textOf(raw)
-	if text != "" && (secret || secretKind.MatchString(name) && secretValue.MatchString(text)) {
-		return quoted(raw, text, redacted)
+	said := text([]byte(raw))
+	if said != "" && (secret || secretKind.MatchString(name) && secretValue.MatchString(said)) {
+		return quoted(raw, said, redacted)
 	}
-	return quoted(raw, text, scrubText(text))
+	return quoted(raw, said, scrubText(said))
 }
 
 // quoted is a text as JSON, as it was written where it has not changed.
@@ -77,32 +78,5 @@ func quoted(raw, was, is string) string {
 	if was == is {
 		return raw
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(is) != nil { // a text can always be encoded
-		return `"` + redacted + `"`
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-func textOf(raw string) string {
-	var s string
-	if json.Unmarshal([]byte(raw), &s) != nil { // the JSON was found to be valid
-		return raw
-	}
-	return s
-}
-
-// textEnd is the position behind the text that begins at i.
-func textEnd(s string, i int) int {
-	for i++; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(s)
+	return string(jsonspan.Quote(is))
 }

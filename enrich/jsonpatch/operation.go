@@ -137,7 +137,7 @@ func (d *document) get(path []string, change bool) (*value, error) {
 		i, err := v.position(segment)
 		switch {
 		case errors.Is(err, errTwice):
-			return nil, twice(path[:n+1])
+			return nil, twice(pointerTo(path[:n+1]))
 		case err != nil:
 			return nil, err
 		}
@@ -203,7 +203,7 @@ func (d *document) put(path []string, put value) error {
 	i, err := v.find(last)
 	switch {
 	case err != nil:
-		return twice(path)
+		return twice(pointerTo(path))
 	case i < 0:
 		v.insert(len(v.in.members), last, put)
 	default:
@@ -224,8 +224,8 @@ func (d *document) remove(path []string) error {
 }
 
 // twice refuses a body in which a name on the way to a place stands twice.
-func twice(path []string) error {
-	return &Error{Body: true, Why: "it names " + pointerTo(path) + " twice, and " + errTwice.Error()}
+func twice(at string) error {
+	return &Error{Body: true, Why: "it names " + at + " twice, and " + errTwice.Error()}
 }
 
 func pointerTo(path []string) string {
@@ -290,7 +290,7 @@ func merge(v *value, at string, patch *value) error {
 		i, err := v.find(m.name)
 		switch {
 		case err != nil:
-			return &Error{Body: true, Why: "it names " + here + " twice, and " + err.Error()}
+			return twice(here)
 		case i < 0 && m.value.kind == 'n':
 		case i < 0:
 			v.insert(len(v.in.members), m.name, without(&m.value))

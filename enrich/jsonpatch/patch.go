@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -69,11 +68,7 @@ func Parse(text []byte) (*Patch, error) {
 		return wrong("%s: %s", where(text, broken.at), broken.why)
 	}
 	v := read.value
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, text); err != nil {
-		return wrong("%v", err)
-	}
-	sum := sha256.Sum256(compact.Bytes())
+	sum := sha256.Sum256(compact(&v))
 	p := &Patch{SHA256: hex.EncodeToString(sum[:])}
 	switch {
 	case v.kind == '{' && len(v.members()) > 0:

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/dlqbridge/dlqbridge/enrich/jsonspan"
 )
 
 // FuzzApply: whatever stands in patch and body, nothing breaks, what is changed
@@ -110,7 +112,7 @@ func TestRandomPatchesDoWhatTheReferenceDoes(t *testing.T) {
 			}
 			out.WriteString("/" + escape(name))
 		}
-		return string(quoted(out.String()))
+		return string(jsonspan.Quote(out.String()))
 	}
 	fits, refused := 0, 0
 	for range 10_000 {
@@ -301,7 +303,7 @@ func referenceMerge(doc, patch tree) (tree, bool) {
 		case i < 0 && b.value.kind == 'n':
 		case i < 0:
 			b.value, _ = referenceMerge(tree{}, b.value)
-			b.raw = string(quoted(b.name))
+			b.raw = string(jsonspan.Quote(b.name))
 			out.members = append(out.members, b)
 		case b.value.kind == 'n':
 			out.members = append(out.members[:i], out.members[i+1:]...)
@@ -432,7 +434,7 @@ func set(t tree, path []string, v tree, instead bool) (tree, bool) {
 		return t, false
 	case t.kind == '{':
 		_, once := t.find(path[0])
-		out.members = append(out.members, branch{path[0], string(quoted(path[0])), v})
+		out.members = append(out.members, branch{path[0], string(jsonspan.Quote(path[0])), v})
 		return out, once
 	case t.kind != '[':
 		return t, false

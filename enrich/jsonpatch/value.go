@@ -82,26 +82,13 @@ func (v *value) holds() bool { return v.kind == '{' || v.kind == '[' }
 // walk goes through one level of what is written, without looking into the
 // levels below, until do says no. Blank is what stands in it where it is empty.
 func (v *value) walk(do func(member) bool) (blank []byte) {
-	for at := 1; ; at++ {
-		start := at
-		at = jsonspan.Blanks(v.raw, at)
-		if c := v.raw[at]; c == '}' || c == ']' {
-			return v.raw[start:at]
+	return jsonspan.Level(v.raw, func(s jsonspan.Member) bool {
+		m := member{lead: s.Lead, value: written(s.Value), tail: s.Tail}
+		if s.Key != nil {
+			m.name = text(s.Key)
 		}
-		var m member
-		if v.kind == '{' {
-			end := jsonspan.End(v.raw, at)
-			m.name = text(v.raw[at:end])
-			at = jsonspan.Blanks(v.raw, jsonspan.Blanks(v.raw, end)+1) // past the colon
-		}
-		end := jsonspan.End(v.raw, at)
-		m.lead, m.value = v.raw[start:at], written(v.raw[at:end])
-		at = jsonspan.Blanks(v.raw, end)
-		m.tail = v.raw[end:at]
-		if !do(m) || v.raw[at] != ',' {
-			return nil
-		}
-	}
+		return do(m)
+	})
 }
 
 // open splits one level into its members.
@@ -203,7 +190,7 @@ func (v *value) insert(i int, name string, put value) {
 	}
 	m.lead = slices.Clone(front)
 	if v.kind == '{' {
-		m.lead = slices.Concat(front, quoted(name), []byte(":"), behind)
+		m.lead = slices.Concat(front, jsonspan.Quote(name), []byte(":"), behind)
 	}
 	v.in.members = slices.Insert(v.in.members, i, m)
 }
@@ -307,15 +294,6 @@ func text(raw []byte) string {
 func unit(digits []byte) rune {
 	n, _ := strconv.ParseUint(string(digits[:4]), 16, 16) // they were checked with the rest
 	return rune(n)
-}
-
-// quoted writes a text without needless escapes.
-func quoted(s string) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a text always can
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // compact is a value without white space between its parts.

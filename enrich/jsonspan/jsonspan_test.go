@@ -41,3 +41,28 @@ func TestBlanks(t *testing.T) {
 		t.Errorf("from the middle: got %d", got)
 	}
 }
+
+// FuzzLevel: what stands on one level, written one after the other, is the whole.
+func FuzzLevel(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		raw = bytes.TrimSpace(raw)
+		if !json.Valid(raw) || raw[0] != '{' && raw[0] != '[' {
+			t.Skip("no object or list")
+		}
+		var parts [][]byte
+		blank := Level(raw, func(m Member) bool {
+			if !json.Valid(m.Value) || (m.Key != nil) != (raw[0] == '{') || m.Key != nil && !bytes.Contains(m.Lead, m.Key) {
+				t.Errorf("%q: %q", raw, m)
+			}
+			parts = append(parts, bytes.Join([][]byte{m.Lead, m.Value, m.Tail}, nil))
+			return true
+		})
+		again := append(append([]byte{raw[0]}, append(blank, bytes.Join(parts, []byte(","))...)...), raw[len(raw)-1])
+		if !bytes.Equal(again, raw) {
+			t.Errorf("%q came back as %q", raw, again)
+		}
+	})
+}
