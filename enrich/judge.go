@@ -130,7 +130,7 @@ func (e *Enricher) judge(now time.Time, s *Subject, f *facts, heard []dlqbridge.
 
 // conclude folds, classifies and decides from what is known.
 func (e *Enricher) conclude(now time.Time, s *Subject, f *facts, k known) Judgement {
-	letter := f.newest()
+	letter, approvers := f.newest(), f.approvers()
 	findings := slices.Concat(k.findings, stated(f.said), e.declared(now))
 	running := k.runningUntil.After(now)
 	fold := dlqbridge.FoldInput{
@@ -175,7 +175,7 @@ func (e *Enricher) conclude(now time.Time, s *Subject, f *facts, k known) Judgem
 	// it non-retryable), whatever its cause usually means.
 	policy.Retryable = policy.Retryable && *failure.Retryable
 	decision := dlqbridge.Decide(dlqbridge.DecisionInput{
-		Completed: k.completed != nil && !running, Policy: policy, Approved: len(f.approvers()) > 1,
+		Completed: k.completed != nil && !running, Policy: policy, Approved: len(approvers) > 1,
 		Effect: folded, RepeatSafe: repeatSafe, Expired: past(k.task.ValidUntil, now),
 		// A checkpoint belongs to the payload that it was made from.
 		Resumable: e.route.Resume && usable(k.checkpoint, k.task) && !f.patched(), Redrives: f.control.Redrives,
@@ -199,7 +199,7 @@ func (e *Enricher) conclude(now time.Time, s *Subject, f *facts, k known) Judgem
 	}
 
 	j := Judgement{
-		Decision: decision, Policy: policy, By: e.route.Policy, Conflict: conflict, Fix: f.fix, Approvers: f.approvers(),
+		Decision: decision, Policy: policy, By: e.route.Policy, Conflict: conflict, Fix: f.fix, Approvers: approvers,
 		SeenRedriveN: k.seenN, SeenRun: k.seenRun, Unsent: unsent, Compensates: e.route.Compensates, CompensatesAgain: e.route.CompensatesAgain, now: now, fresh: f.fresh, looked: f.looked,
 		Context: dlqbridge.Context{
 			At: now, Deliveries: s.Deliveries, Task: k.task, Failure: failure, Findings: kept, Omitted: omitted, Checkpoint: k.checkpoint, Folded: folded,

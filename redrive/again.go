@@ -169,6 +169,17 @@ func (c *Controller) notes(ctx context.Context, controls map[string]dlqbridge.Co
 	return notes, err
 }
 
+// claimNotes are the notes of the sends that records are claimed for.
+func (c *Controller) claimNotes(ctx context.Context, controls map[string]dlqbridge.Control) (map[string]dlqbridge.Send, error) {
+	ns := map[string]int{}
+	for id, ctl := range controls {
+		if ctl.Claim != nil {
+			ns[id] = ctl.Claim.N
+		}
+	}
+	return c.notes(ctx, controls, ns)
+}
+
 // sends reads the notes of the numbers in ns, tried again where that may help.
 func (c *Controller) sends(ctx context.Context, ns map[string]int) (map[string]dlqbridge.Send, error) {
 	if len(ns) == 0 {

@@ -244,11 +244,16 @@ func (r *Result) leaveOut(list List[dlqbridge.Exclusion], byRun bool) error {
 			r.ExcludedByRun[x.Reason]++
 			r.untold.Start[x.Reason]++
 		} else {
-			r.ExcludedByPlan[x.Reason]++
-			r.untold.Plan[x.Reason]++
+			r.leftByPlan(x.Reason)
 		}
 	}
 	return nil
+}
+
+// leftByPlan counts what the plan did not select.
+func (r *Result) leftByPlan(reason dlqbridge.ExcludeReason) {
+	r.ExcludedByPlan[reason]++
+	r.untold.Plan[reason]++
 }
 
 func sumOf(counts map[dlqbridge.ExcludeReason]int) int {

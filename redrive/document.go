@@ -110,6 +110,7 @@ func (p Plan) sum() (string, error) {
 // program does not understand.
 func (p Plan) Check() error {
 	sum, err := p.sum()
+	actions := knownActions(p.Actions)
 	switch {
 	case err != nil:
 		return err
@@ -119,8 +120,8 @@ func (p Plan) Check() error {
 		return fmt.Errorf("plan: %w: it was changed after it was made: its content hashes to %s, it says %s", dlqbridge.ErrInvalid, sum, p.Hash)
 	case !p.Cause.Valid():
 		return fmt.Errorf("plan: %w: cause %q is not known", dlqbridge.ErrInvalid, p.Cause)
-	case knownActions(p.Actions) != nil:
-		return fmt.Errorf("plan: %w", knownActions(p.Actions))
+	case actions != nil:
+		return fmt.Errorf("plan: %w", actions)
 	case !(p.Rate.PerSecond() > 0) || p.Burst < 1 || p.MaxInFlight < 0:
 		return fmt.Errorf("plan: %w: its pace is %s, burst %d, %d in flight", dlqbridge.ErrInvalid, p.Rate, p.Burst, p.MaxInFlight)
 	}

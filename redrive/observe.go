@@ -467,36 +467,32 @@ func (c *Controller) wait(ctx context.Context, records []string) error {
 // outcomes counts how the last redrives of records stand.
 func (c *Controller) outcomes(ctx context.Context, records List[string]) (map[dlqbridge.SendOutcome]int, error) {
 	out := map[dlqbridge.SendOutcome]int{}
-	look := func(ctx context.Context, chunk []string) ([]dlqbridge.SendOutcome, error) {
-		controls, err := c.read(ctx, chunk)
-		if err != nil {
-			return nil, err
-		}
-		ns := map[string]int{}
-		for _, ctl := range controls {
-			if ctl.Claim != nil {
-				ns[ctl.ID] = ctl.Claim.N
-			}
-		}
-		notes, err := c.notes(ctx, controls, ns)
-		if err != nil {
-			return nil, err
-		}
-		var list []dlqbridge.SendOutcome
-		for id, ctl := range controls {
-			list = append(list, outcome(ctl, notes[id]))
-		}
-		return list, nil
-	}
-	for list, err := range ahead(ctx, chunks(records.All(), readChunk), chunksAtOnce, look) {
+	for known, err := range ahead(ctx, chunks(records.All(), readChunk), chunksAtOnce, c.outcomesOf) {
 		if err != nil {
 			return out, err
 		}
-		for _, o := range list {
+		for _, o := range known {
 			out[o]++
 		}
 	}
 	return out, ctx.Err()
+}
+
+// outcomesOf is how the last redrives of some records stand, of those that are there.
+func (c *Controller) outcomesOf(ctx context.Context, ids []string) (map[string]dlqbridge.SendOutcome, error) {
+	controls, err := c.read(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	notes, err := c.claimNotes(ctx, controls)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]dlqbridge.SendOutcome, len(controls))
+	for id, ctl := range controls {
+		out[id] = outcome(ctl, notes[id])
+	}
+	return out, nil
 }
 
 func outcome(c dlqbridge.Control, note dlqbridge.Send) dlqbridge.SendOutcome {

@@ -196,16 +196,10 @@ func (c *Controller) others(ctx context.Context, s *survey, t *target) error {
 		if err != nil {
 			return err
 		}
-		ns := map[string]int{}
 		maps.DeleteFunc(controls, func(_ string, ctl dlqbridge.Control) bool {
 			return ctl.Status.Closed() || c.leads(ctl, dlqbridge.ActionRetry) != t.urn && (s.aside.has(ctl.ID) || c.SendsTo(ctl) != t.urn)
 		})
-		for id, ctl := range controls {
-			if ctl.Claim != nil {
-				ns[id] = ctl.Claim.N
-			}
-		}
-		notes, err := c.notes(ctx, controls, ns)
+		notes, err := c.claimNotes(ctx, controls)
 		if err != nil {
 			return err
 		}

@@ -70,22 +70,12 @@ func (c *Controller) stillInDoubt(ctx context.Context, ids List[string]) (List[s
 		if err != nil {
 			return ids, err
 		}
-		controls, err := c.read(ctx, chunk)
-		if err != nil {
-			return ids, err
-		}
-		ns := map[string]int{}
-		for id, ctl := range controls {
-			if ctl.Claim != nil {
-				ns[id] = ctl.Claim.N
-			}
-		}
-		notes, err := c.notes(ctx, controls, ns)
+		known, err := c.outcomesOf(ctx, chunk)
 		if err != nil {
 			return ids, err
 		}
 		for _, id := range chunk {
-			if outcome(controls[id], notes[id]) == dlqbridge.OutcomeInDoubt {
+			if known[id] == dlqbridge.OutcomeInDoubt {
 				out.Add(id)
 			}
 		}

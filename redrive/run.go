@@ -50,8 +50,7 @@ func (c *Controller) Run(ctx context.Context, r Request) (Result, error) {
 			if err != nil {
 				return res, err
 			}
-			res.ExcludedByPlan[x.Reason]++
-			res.untold.Plan[x.Reason]++
+			res.leftByPlan(x.Reason)
 		}
 	}
 	if err := res.leaveOut(s.excluded, r.Plan != nil); err != nil {

@@ -67,9 +67,6 @@ func (c *Controller) Standing(ctx context.Context, job dlqbridge.Job, limit int)
 	}
 	err := c.became(ctx, job.ID, limit, func(f fate) {
 		s.count(f)
-		if f.outcome == dlqbridge.OutcomeInDoubt {
-			s.Doubts = append(s.Doubts, f.id)
-		}
 		if len(s.Steps) > 0 {
 			s.Steps[stepOf(job.Canary, f.position)].count(f)
 		}
@@ -110,8 +107,7 @@ func stepOf(canary []int, position int) int {
 }
 
 func (p *Part) count(f fate) {
-	p.Counted++
-	p.add(f.outcome)
+	p.add(f)
 	if f.took > 0 && (f.outcome == dlqbridge.OutcomeCompleted || f.outcome == dlqbridge.OutcomeRecurred) {
 		p.took = append(p.took, f.took)
 	}

@@ -30,13 +30,7 @@ type Tally struct {
 // changes nothing and needs no lease, so it is true of a job whose process died.
 func (c *Controller) Tally(ctx context.Context, job string, limit int) (Tally, error) {
 	t := Tally{Outcomes: map[dlqbridge.SendOutcome]int{}}
-	err := c.became(ctx, job, limit, func(f fate) {
-		t.Counted++
-		t.add(f.outcome)
-		if f.outcome == dlqbridge.OutcomeInDoubt {
-			t.Doubts = append(t.Doubts, f.id)
-		}
-	})
+	err := c.became(ctx, job, limit, t.add)
 	return t, err
 }
 
@@ -122,17 +116,19 @@ func (c *Controller) fates(ctx context.Context, job string, ids []string) (map[s
 	return out, nil
 }
 
-func (t *Tally) add(o dlqbridge.SendOutcome) {
-	switch o {
+func (t *Tally) add(f fate) {
+	t.Counted++
+	switch f.outcome {
 	case "":
 		return
 	case dlqbridge.OutcomeInDoubt:
 		t.InDoubt++
+		t.Doubts = append(t.Doubts, f.id)
 	case dlqbridge.OutcomeRefused, dlqbridge.OutcomeNotSent:
 	case dlqbridge.OutcomeSent, dlqbridge.OutcomeCompleted, dlqbridge.OutcomeRecurred, dlqbridge.OutcomeUnconfirmed:
 		t.Sent++
 	}
-	t.Outcomes[o]++
+	t.Outcomes[f.outcome]++
 }
 
 // ending is the outcome that a move gives the redrive that it names; empty if
