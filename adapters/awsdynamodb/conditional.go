@@ -61,11 +61,10 @@ func (s *Store) putIf(ctx context.Context, it item, c condition) error {
 	}
 	err := s.repeat(ctx, func(ctx context.Context) error {
 		_, err := s.client.PutItem(ctx, in)
-		if err == nil {
-			return nil
-		}
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 		switch {
+		case err == nil:
+			return nil
 		case !ok:
 			return fail("PutItem", s.records, k.String(), err)
 		case ours(failed.Item, it):

@@ -86,21 +86,19 @@ func (s *Store) writes(e dlqbridge.Evidence) ([]write, error) {
 func (s *Store) evidence(e dlqbridge.Evidence) (key, any, error) {
 	switch v := e.Item.(type) {
 	case dlqbridge.Arrival:
-		k := arrivalKey(e.Record, v.Key)
-		if writable(v.SentAt, v.LostAt, v.Task.Deadline, v.Task.ValidUntil) {
-			return k, e.Item, nil // not copied once more
+		if !writable(v.SentAt, v.LostAt, v.Task.Deadline, v.Task.ValidUntil) { // most are, and need no copy
+			v.SentAt, v.LostAt = bounded(v.SentAt), bounded(v.LostAt)
+			v.Task.Deadline, v.Task.ValidUntil = bounded(v.Task.Deadline), bounded(v.Task.ValidUntil)
+			e.Item = v
 		}
-		v.SentAt, v.LostAt = bounded(v.SentAt), bounded(v.LostAt)
-		v.Task.Deadline, v.Task.ValidUntil = bounded(v.Task.Deadline), bounded(v.Task.ValidUntil)
-		return k, v, nil
+		return arrivalKey(e.Record, v.Key), e.Item, nil
 	case dlqbridge.Context:
-		k := contextKey(e.Record, v.Name)
-		if writable(v.At, v.RunningUntil, v.Task.Deadline, v.Task.ValidUntil) {
-			return k, e.Item, nil
+		if !writable(v.At, v.RunningUntil, v.Task.Deadline, v.Task.ValidUntil) {
+			v.At, v.RunningUntil = bounded(v.At), bounded(v.RunningUntil)
+			v.Task.Deadline, v.Task.ValidUntil = bounded(v.Task.Deadline), bounded(v.Task.ValidUntil)
+			e.Item = v
 		}
-		v.At, v.RunningUntil = bounded(v.At), bounded(v.RunningUntil)
-		v.Task.Deadline, v.Task.ValidUntil = bounded(v.Task.Deadline), bounded(v.Task.ValidUntil)
-		return k, v, nil
+		return contextKey(e.Record, v.Name), e.Item, nil
 	case dlqbridge.Note:
 		return noteKey(e.Record, v.Name), v, nil
 	case dlqbridge.Send:

@@ -59,17 +59,8 @@ type Policy struct {
 // was lost, it is not called again. When ctx ends while waiting, the last
 // error is returned together with the context's.
 func Do(ctx context.Context, p Policy, do func(context.Context) error) error {
-	err := do(ctx)
-	if err == nil { // nearly every call, so it costs nothing more
-		return nil
-	}
-	made := true
 	return Each(ctx, p, 1, func(ctx context.Context, _ []int) []error {
-		if !made {
-			err = do(ctx)
-		}
-		made = false
-		return []error{err}
+		return []error{do(ctx)}
 	})[0]
 }
 

@@ -4,10 +4,10 @@
 // Every command prints its result on standard output, for people as lines and
 // tables or with -o json as exactly one JSON document. Logs, errors, the names
 // of jobs as they begin and progress (only if it is a terminal) go to standard
-// error. An
-// error is a sentence and, where there is one, a hint; with -o json and
-// nothing printed yet, standard output gets {"error":{"code","message","hint"}}
-// too, so that a script finds one document in either case.
+// error. An error is a sentence and, where there is one, a hint; with -o json
+// and nothing printed yet, standard output gets
+// {"error":{"code","message","hint"}} too, so that a script finds one document
+// in either case.
 //
 // Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 done, but
 // records were excluded, refused or failed.

@@ -259,8 +259,7 @@ func printPlan(out *screen.Screen, f frozenPlan) error {
 const maxDoubtsShown = 20
 
 // printInDoubt names those of which nobody knows whether they went out, so that
-// a person can say it.
-// Shown are the first of the n.
+// a person can say it. Shown are the first of the n.
 func printInDoubt(out *screen.Screen, indent string, shown []string, n int) {
 	if n == 0 {
 		return

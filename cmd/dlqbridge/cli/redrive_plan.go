@@ -41,6 +41,10 @@ type planApproval struct {
 	Reason *string `json:"reason"`
 }
 
+func newPlanApproval(c *redrive.Controller, a dlqbridge.Approval) planApproval {
+	return planApproval{a.By.String(), dlqbridge.FormatTime(a.At), dlqbridge.FormatTime(c.ApprovedUntil(a)), orNull(a.Reason)}
+}
+
 // frozenPlan is a plan with what is known about it beside it.
 type frozenPlan struct {
 	redrive.Plan
@@ -68,7 +72,7 @@ func (s *session) about(ctx context.Context, c *redrive.Controller, p redrive.Pl
 		return f, err
 	}
 	for _, a := range have {
-		f.approvals = append(f.approvals, planApproval{a.By.String(), dlqbridge.FormatTime(a.At), dlqbridge.FormatTime(c.ApprovedUntil(a)), orNull(a.Reason)})
+		f.approvals = append(f.approvals, newPlanApproval(c, a))
 	}
 	return f, nil
 }
@@ -305,7 +309,7 @@ the plan first: ` + "`redrive plan --plan FILE`" + ` lists its records and who h
 				return err
 			}
 			d := approvalDoc{
-				Plan: a.Plan, planApproval: planApproval{a.By.String(), dlqbridge.FormatTime(a.At), dlqbridge.FormatTime(c.ApprovedUntil(a)), orNull(a.Reason)},
+				Plan: a.Plan, planApproval: newPlanApproval(c, a),
 				Selected: p.Selected, Cause: p.Cause, Fix: p.Fix, Rate: p.Rate.String(), Canary: orEmpty(p.Canary), ByAction: byAction, Excluded: p.Excluded.Len(),
 			}
 			return s.print(d, func(out *screen.Screen) {
