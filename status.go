@@ -46,7 +46,7 @@ func Statuses() []Status { return slices.Concat(openStatuses, closedStatuses) }
 func (s Status) Closed() bool { return slices.Contains(closedStatuses, s) }
 
 // Valid says whether s is one of the statuses.
-func (s Status) Valid() bool { return slices.Contains(Statuses(), s) }
+func (s Status) Valid() bool { return s.Closed() || slices.Contains(openStatuses, s) }
 
 // Verb names a move: what was done to a record.
 type Verb string

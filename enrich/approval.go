@@ -32,10 +32,10 @@ func (f *facts) approved(n *dlqbridge.Note) {
 // unapprove ends what was approved so far: it stood on what was known then.
 func (f *facts) unapprove() {
 	by := f.move
-	if by == nil {
-		by = &dlqbridge.Move{} // of what is judged as if it were on record
-	}
 	for i := range f.approvals {
+		if by == nil {
+			by = &dlqbridge.Move{} // of what is judged as if it were on record
+		}
 		if f.approvals[i].over == nil {
 			f.approvals[i].over = by
 		}

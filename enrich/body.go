@@ -33,10 +33,7 @@ type node struct {
 }
 
 // member is one member of an object, or one element of an array without key.
-type member struct {
-	key string
-	raw []byte
-}
+type member struct{ key, raw []byte }
 
 // manyMembers is from where on a map finds members faster than looking at all.
 const manyMembers = 48
@@ -61,11 +58,11 @@ func opened(raw []byte) node {
 	if !n.object && raw[0] != '[' {
 		return node{}
 	}
-	n.members = make([]member, 0, 8)
+	n.members = make([]member, 0, 16)
 	jsonspan.Level(raw, func(s jsonspan.Member) bool {
 		m := member{raw: s.Value}
 		if n.object {
-			m.key = text(s.Key)
+			m.key = said(s.Key)
 		}
 		n.members = append(n.members, m)
 		return true
@@ -73,7 +70,7 @@ func opened(raw []byte) node {
 	if n.object && len(n.members) >= manyMembers {
 		n.byKey = make(map[string]int, len(n.members))
 		for i, m := range n.members {
-			n.byKey[m.key] = i
+			n.byKey[string(m.key)] = i
 		}
 	}
 	return n
@@ -89,7 +86,7 @@ func (n node) find(key string) []byte {
 		return nil
 	}
 	for _, m := range slices.Backward(n.members) {
-		if m.key == key {
+		if string(m.key) == key {
 			return m.raw
 		}
 	}
@@ -160,24 +157,35 @@ func scalar(raw []byte) (found, bool) {
 	}
 	switch c := raw[0]; {
 	case c == '"':
-		return found{text(raw), string(raw)}, true
+		s := string(raw)
+		if verbatim(raw) {
+			return found{s[1 : len(s)-1], s}, true
+		}
+		return found{text(raw), s}, true
 	case c == '-' || c >= '0' && c <= '9':
-		return found{string(raw), string(raw)}, true
+		s := string(raw)
+		return found{s, s}, true
 	}
 	return found{}, false
 }
 
 // text is what a valid JSON string says; what is no text in it is U+FFFD.
-func text(raw []byte) string {
-	if simple := raw[1 : len(raw)-1]; bytes.IndexByte(simple, '\\') < 0 && utf8.Valid(simple) {
-		return string(simple)
+func text(raw []byte) string { return string(said(raw)) }
+
+// said is text, and shares its bytes with raw where they say it as they stand.
+func said(raw []byte) []byte {
+	if verbatim(raw) {
+		return raw[1 : len(raw)-1]
 	}
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
-		return ""
+		return nil
 	}
-	return s
+	return []byte(s)
 }
+
+// verbatim says whether a JSON string stands for the very bytes between its quotes.
+func verbatim(raw []byte) bool { return bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) }
 
 // attributeText returns an attribute that is text or a number; a binary one is none.
 func attributeText(a dlqbridge.Attribute) (found, bool) {

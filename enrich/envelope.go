@@ -158,7 +158,7 @@ func (x *extraction) push(text []byte, path string) {
 		if i == manyMembers { // an envelope has few keys, and a payload may have any number
 			break
 		}
-		l.signs |= signOf[l.doc.top.members[i].key]
+		l.signs |= signOf[string(l.doc.top.members[i].key)]
 	}
 	x.layers = append(x.layers, l)
 }

@@ -49,7 +49,7 @@ func openSNS(x *extraction, l *layer) ([]byte, bool) {
 		if x.inner == nil {
 			x.inner = map[string]found{}
 		}
-		x.inner[m.key] = value
+		x.inner[string(m.key)] = value
 	}
 	return []byte(text(message)), true
 }

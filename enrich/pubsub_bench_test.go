@@ -96,36 +96,34 @@ func (w *world) barePubSub(subscriptions *pubsub.SubscriptionAdminClient, db *dy
 	done()
 }
 
-// BenchmarkPubSubIntake takes in 5,000 letters of a subscription and compares
+// BenchmarkPubSubIntake takes in 30,000 letters of a subscription and compares
 // with a bare loop over the same calls, as BenchmarkIntake does for a queue.
 // Redelivered is the share of letters that came more than once.
 func BenchmarkPubSubIntake(b *testing.B) {
-	const rounds, n = 5, 1000
 	o := &overhead{b: b}
 	again := 0
-	o.rounds(rounds, func() {
-		w := newWorld(b, "")
+	o.race(func(r *round) {
+		w := newWorld(r, "")
 		ready := &tape{Client: dynamodb.NewFromConfig(w.overSocket())}
 		store, err := awsdynamodb.New(awsdynamodb.Options{Client: ready, Records: "records", Payloads: "payloads"})
 		must(b, err)
 		w.store = store
-		w.onPubSub(n)
+		w.onPubSub(perRound)
 		client, err := gcppubsub.NewClient(b.Context(), w.PubSubOptions()...)
 		must(b, err)
 		letters, err := gcppubsub.Open(b.Context(), gcppubsub.Options{Client: client, Subscription: deadSubscription})
 		must(b, err)
 		options := w.options(w.ports())
 		options.Places = []enrich.Place{{Letters: letters, Enricher: enricher(b, enrich.Route{Name: "orders", Place: deadSubscription, Source: billing, Effects: dlqbridge.EffectsNone})}}
-		in, err := enrich.NewIntake(options)
-		must(b, err)
-		o.intake(in, n)
-		again += in.Counts().Letters + in.Counts().Duplicates - n
+		var in *enrich.Intake
+		r.Cleanup(func() { again += in.Counts().Letters + in.Counts().Duplicates - perRound }) // after it has stopped
+		in = o.intake(r, options)
 
-		w = newWorld(b, "")
-		subscriptions := w.onPubSub(n)
+		w = newWorld(r, "")
+		subscriptions := w.onPubSub(perRound)
 		db := dynamodb.NewFromConfig(w.overSocket())
-		timed(&o.bare, &o.bareCPU, func() { w.barePubSub(subscriptions, db, ready, n) })
+		timed(&o.bare, &o.bareCPU, func() { w.barePubSub(subscriptions, db, ready, perRound) })
 	})
-	o.report(b.N * rounds * n)
-	b.ReportMetric(float64(again)/float64(b.N*rounds*n), "redelivered")
+	o.report()
+	b.ReportMetric(float64(again)/float64(b.N*rounds*perRound), "redelivered")
 }

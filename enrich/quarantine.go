@@ -96,7 +96,7 @@ func (r *reading) quarantine(ctx context.Context, p *parcel) {
 // deleted then. Without the right to delete it would come again for ever, so
 // that ends the run.
 func (r *reading) delete(ctx context.Context, all []*parcel) error {
-	var letters []dlqbridge.Letter
+	letters := make([]dlqbridge.Letter, 0, len(all))
 	for _, p := range all {
 		if p.done {
 			letters = append(letters, p.all()...)

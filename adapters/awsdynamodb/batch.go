@@ -47,25 +47,30 @@ func (w write) place() place { return place{w.table, keyOf(w.item)} }
 // service hands back as unprocessed is tried again (C68). Of two items with one
 // key the last is written, for both.
 func (s *Store) putAll(ctx context.Context, writes []write) []error {
-	last := make(map[place]int, len(writes))
+	at := make(map[place]int, len(writes)) // a batch must not name a key twice
+	once := make([]write, 0, len(writes))
+	of := make([]int, len(writes))
 	for i, w := range writes {
-		last[w.place()] = i
-	}
-	once := slices.Sorted(maps.Values(last)) // a batch must not name a key twice
-	at := make(map[int]int, len(once))
-	for n, i := range once {
-		at[i] = n
+		where := w.place()
+		n, twice := at[where]
+		if twice {
+			once[n] = w
+		} else {
+			n, at[where] = len(once), len(once)
+			once = append(once, w)
+		}
+		of[i] = n
 	}
 	done := retry.Each(ctx, s.repeatable(), len(once), func(ctx context.Context, positions []int) []error {
 		todo := make([]write, len(positions))
 		for n, p := range positions {
-			todo[n] = writes[once[p]]
+			todo[n] = once[p]
 		}
 		return s.putBatches(ctx, todo)
 	})
 	errs := make([]error, len(writes))
-	for i, w := range writes {
-		errs[i] = done[at[last[w.place()]]]
+	for i, n := range of {
+		errs[i] = done[n]
 	}
 	return errs
 }
@@ -98,11 +103,9 @@ func (s *Store) putBatch(ctx context.Context, writes []write, batch []int, errs 
 		return
 	}
 	request := map[string][]types.WriteRequest{}
-	position := make(map[place]int, len(batch))
 	for _, i := range batch {
 		w := writes[i]
 		request[w.table] = append(request[w.table], types.WriteRequest{PutRequest: &types.PutRequest{Item: w.item}})
-		position[w.place()] = i
 	}
 	out, err := s.client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: request})
 	if err = awserr.Wrap(err); err != nil {
@@ -124,8 +127,9 @@ func (s *Store) putBatch(ctx context.Context, writes []write, batch []int, errs 
 			if r.PutRequest == nil {
 				continue
 			}
-			if i, ok := position[place{table, keyOf(r.PutRequest.Item)}]; ok {
-				errs[i] = fail("BatchWriteItem", table, keyOf(writes[i].item).String(), fmt.Errorf("%w: handed back as unprocessed", dlqbridge.ErrThrottled))
+			back := place{table, keyOf(r.PutRequest.Item)}
+			if n := slices.IndexFunc(batch, func(i int) bool { return writes[i].place() == back }); n >= 0 {
+				errs[batch[n]] = fail("BatchWriteItem", table, back.key.String(), fmt.Errorf("%w: handed back as unprocessed", dlqbridge.ErrThrottled))
 			}
 		}
 	}

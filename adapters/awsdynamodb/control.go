@@ -159,11 +159,12 @@ func (s *Store) index(it item, c dlqbridge.Control) {
 		it[attrWorkSK] = text(keyTime(closedAt(c)) + "#" + keyPart(c.ID))
 		return
 	}
+	urgency := text(workSK(c))
 	it[attrWorkPK] = text(workPK(c.Route, workCause(c.Cause), workStatus(c.Status), shard))
-	it[attrWorkSK] = text(workSK(c))
+	it[attrWorkSK] = urgency
 	if c.Signature != "" { // an index key must not be empty (C67)
 		it[attrSigPK] = text(signaturePK(c.Signature, shard))
-		it[attrSigSK] = text(workSK(c))
+		it[attrSigSK] = urgency
 	}
 }
 

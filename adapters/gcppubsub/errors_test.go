@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +74,28 @@ func TestNames(t *testing.T) {
 		got, err := fullName(tt.name, tt.project, topicKind)
 		if got != tt.want || (err == nil) != (tt.want != "") || err != nil && !errors.Is(err, dlqbridge.ErrInvalid) {
 			t.Errorf("%q in %q: got %q and %v", tt.name, tt.project, got, err)
+		}
+	}
+}
+
+// A letter first, 3 to 255 characters; a project may begin with a digit and has at
+// most 100. A line's end is none of them.
+func TestCharactersOfNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"abc": true, "a-_.~+%9": true, "Z" + strings.Repeat("x", 254): true,
+		"": false, "ab": false, "9bc": false, "-bc": false, "a b": false, "abc\n": false, "a:c": false, "äbc": false, "ab@": false, "ab[": false, "ab`": false,
+		"Z" + strings.Repeat("x", 255): false,
+	} {
+		if got := isResourceID(name); got != want {
+			t.Errorf("resource %q: %v", name, got)
+		}
+	}
+	for name, want := range map[string]bool{
+		"a": true, "9": true, "example.com:my-project": true, strings.Repeat("x", 100): true,
+		"": false, "-a": false, ":a": false, "a_b": false, "a/b": false, "a\n": false, strings.Repeat("x", 101): false,
+	} {
+		if got := isProjectID(name); got != want {
+			t.Errorf("project %q: %v", name, got)
 		}
 	}
 }

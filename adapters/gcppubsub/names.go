@@ -2,7 +2,6 @@ package gcppubsub
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/dlqbridge/dlqbridge"
@@ -17,13 +16,30 @@ const (
 // deletedTopic stands where a deleted topic was (the proto, Subscription.topic).
 const deletedTopic = "_deleted-topic_"
 
-// The form of an id (the proto, Topic.name): a letter first, 3 to 255
-// characters of this set, not beginning with "goog"; and of a project, with
-// the colon of old domain projects.
-var (
-	resourceID = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9\-_.~+%]{2,254}$`)
-	projectID  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9\-.:]{0,99}$`)
-)
+// isResourceID: a letter first, 3 to 255 characters of this set (the proto,
+// Topic.name).
+func isResourceID(s string) bool {
+	return len(s) >= 3 && len(s) <= 255 && isLetter(s[0]) && consistsOf(s, "-_.~+%")
+}
+
+// isProjectID: a letter or digit first, at most 100 characters, with the colon of
+// old domain projects.
+func isProjectID(s string) bool {
+	return s != "" && len(s) <= 100 && consistsOf(s[:1], "") && consistsOf(s, "-.:")
+}
+
+// consistsOf says whether s has letters, digits and these others only. It reads
+// each letter's source, so it is no regular expression.
+func consistsOf(s, others string) bool {
+	for i := range len(s) {
+		if !isLetter(s[i]) && (s[i] < '0' || s[i] > '9') && strings.IndexByte(others, s[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // fullName makes the resource name of a short or a full one.
 func fullName(name, project, kind string) (string, error) {
@@ -37,9 +53,9 @@ func fullName(name, project, kind string) (string, error) {
 	switch {
 	case project == "":
 		return "", fmt.Errorf("%w: %.300q is a short name, and Options.Project is not set", dlqbridge.ErrInvalid, name)
-	case !projectID.MatchString(project):
+	case !isProjectID(project):
 		return "", fmt.Errorf("%w: %.300q cannot be a project", dlqbridge.ErrInvalid, project)
-	case !resourceID.MatchString(name), strings.HasPrefix(name, "goog"):
+	case !isResourceID(name), strings.HasPrefix(name, "goog"):
 		return "", fmt.Errorf("%w: %.300q cannot be the name of one of the %s", dlqbridge.ErrInvalid, name, kind)
 	}
 	return "projects/" + project + "/" + kind + "/" + name, nil
