@@ -93,6 +93,9 @@ func (r *reading) step(ctx context.Context, p *parcel, c dlqbridge.Case) (EventK
 	if back != nil {
 		to.Recurrences++
 		move.Job, move.N = back.job, back.n
+		// It went out, even if that was settled otherwise: its number is used.
+		to.Redrives = max(to.Redrives, back.n)
+		c.Control.Redrives = to.Redrives
 	}
 	j := r.enricher.Judge(ctx, now, []Subject{{Case: c, Arrival: &p.arrival, Payload: &p.letter.Payload, Deliveries: p.letter.Deliveries}})[0]
 	to = j.Apply(to)

@@ -55,13 +55,13 @@ func asOf(c dlqbridge.Case, x dlqbridge.Context) dlqbridge.Case {
 	}
 	c.History = c.History[:decided+1]
 	k := &c.Control
-	k.Redrives, k.LastSend = sentBefore(c.History[:decided])
+	k.Redrives, k.LastSend = sentBefore(c.History[:decided+1])
 	k.Late = x.Why == WhyLate
 	return c
 }
 
 // sentBefore counts the redrives of a history, with the time of the last one;
-// a claim that was taken back was none.
+// a claim that was taken back was none, unless what it sent came home.
 func sentBefore(history []dlqbridge.Move) (n int, last time.Time) {
 	var earlier time.Time
 	for _, m := range history {
@@ -70,6 +70,8 @@ func sentBefore(history []dlqbridge.Move) (n int, last time.Time) {
 			n, earlier, last = m.N, last, m.At
 		case m.Verb == dlqbridge.VerbRelease && n == m.N, m.Verb == dlqbridge.VerbSettleSend && m.To == dlqbridge.StatusAuthorized && n == m.N:
 			n, last = m.N-1, earlier
+		case m.Verb == dlqbridge.VerbReceive:
+			n = max(n, m.N)
 		}
 	}
 	return n, last

@@ -3,6 +3,7 @@ package enrich
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/dlqbridge/dlqbridge"
 )
@@ -40,8 +41,11 @@ type facts struct {
 	// control and arrivals are the subject's own, which nobody changes.
 	control  *dlqbridge.Control
 	arrivals []*dlqbridge.Arrival
-	// said is what people stated about effects and nobody corrected.
+	// said is what people stated about effects and nobody corrected, but for what
+	// a letter has overtaken.
 	said []Statement
+	// lastSend is when the last claim was made that stands.
+	lastSend time.Time
 	// cause is what a person corrected the cause to since the last failure.
 	cause dlqbridge.Cause
 	// fix is the fix recorded since the last failure.
@@ -122,29 +126,36 @@ func (f *facts) patched() bool {
 func (s *Subject) facts() facts {
 	f := facts{control: &s.Case.Control}
 	var before agreed // what counts again when a claim is released
+	var sendBefore time.Time
 	for i, m := range s.Case.History {
 		f.move = &s.Case.History[i]
 		if a := s.Case.Arrival(m.Arrival); m.Arrival != "" && a != nil {
+			late := m.Verb == dlqbridge.VerbReceive && m.From == dlqbridge.StatusRedriving
+			if late {
+				f.lastSend = time.Time{} // whose it is, nobody knows: not of the send that is out
+			}
 			f.arrive(a)
 			// A late letter is not what the record is about: it is sent only if it
 			// carries the same payload, and else differs.
-			late := m.Verb == dlqbridge.VerbReceive && m.From == dlqbridge.StatusRedriving
 			f.compensation = f.compensation || isCompensation(a) && !late
 		}
 		switch m.Verb { //nolint:exhaustive // other moves change nothing here
 		case dlqbridge.VerbClaim:
 			before, f.agreed = f.agreed, agreed{[]string{f.payload()}, len(f.arrivals)}
 			f.sent = append(f.sent, f.payload())
+			sendBefore, f.lastSend = f.lastSend, m.At
 			f.unapprove()
 		case dlqbridge.VerbRelease:
 			f.agreed = before
 			f.sent = f.sent[:max(0, len(f.sent)-1)]
+			f.lastSend = sendBefore
 		case dlqbridge.VerbLapse, dlqbridge.VerbUnconfirmed:
 			f.unapprove()
 		default:
 		}
 		if m.To == dlqbridge.StatusAuthorized && (m.Verb == dlqbridge.VerbRelease || m.Verb == dlqbridge.VerbSettleSend) {
 			f.unused(m)
+			f.lastSend = sendBefore
 		}
 		if m.To.Closed() && !m.From.Closed() {
 			f.unapprove()
@@ -182,6 +193,9 @@ func (s Subject) note(name string) *dlqbridge.Note {
 // tenant is of the record's: that is what stores are asked about and held against.
 func (f *facts) arrive(a *dlqbridge.Arrival) {
 	f.failed()
+	if len(f.arrivals) > 0 {
+		f.overtake()
+	}
 	if before := f.newest(); a.Task.Tenant == "" && before.Task.Tenant != "" {
 		own := *a
 		own.Task.Tenant = before.Task.Tenant
@@ -191,6 +205,16 @@ func (f *facts) arrive(a *dlqbridge.Arrival) {
 		a = &own
 	}
 	f.arrivals = append(f.arrivals, a)
+}
+
+// overtake forgets who said that nothing happened before this further letter came,
+// and was right until then: it is the death of another run, which may have ended
+// later. That is so of one that a copy of ours began which was settled as not sent.
+// What a send of ours has overtaken already is kept to be shown; the fold knows.
+func (f *facts) overtake() {
+	f.said = slices.DeleteFunc(slices.Clone(f.said), func(s Statement) bool {
+		return s.State == dlqbridge.EffectNone && s.AsOf.After(f.lastSend)
+	})
 }
 
 // failed forgets what people said about earlier failures: a fix, a corrected

@@ -165,6 +165,8 @@ func sentBy(job string, history []dlqbridge.Move) (n int, outcome dlqbridge.Send
 		switch {
 		case m.Job == job && m.N > 0 && m.To == dlqbridge.StatusRedriving && (m.Verb == dlqbridge.VerbClaim || m.Verb == dlqbridge.VerbSettleSend):
 			n, outcome, took, since = m.N, "", 0, m.At
+		case m.Job == job && m.Verb == dlqbridge.VerbReceive && m.N > 0: // it went out, whatever was settled
+			n, outcome = m.N, ending(m)
 		case n == 0 || m.N != n:
 		case m.Verb == dlqbridge.VerbRelease, m.Verb == dlqbridge.VerbSettleSend && m.To == dlqbridge.StatusAuthorized:
 			n, outcome = 0, ending(m)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/dlqbridge/dlqbridge/localstack"
 )
 
 type settledDoc struct {
@@ -104,6 +106,69 @@ func TestAnOldDoubtIsNotSettledUnderANewSend(t *testing.T) {
 		b.run(append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)...)
 		if b.receive("orders") == nil || b.receive("orders") != nil {
 			t.Error("not exactly one copy")
+		}
+	})
+}
+
+// onlyMessages is a route where nobody but people can say what a task has changed.
+const onlyMessages = `
+tables: {records: dlqbridge-records, payloads: dlqbridge-payloads, ledger: agent-ledger}
+routes:
+  - {name: orders, sqs: {dead_letter_queue: orders-dlq, source_queue: orders}, stores: [message]}
+`
+
+// A message that was settled as not sent and comes home went out, and its run may
+// have changed what nobody has looked at since: who said before that nothing had
+// happened cannot have seen it. Its number is used.
+func TestWhatComesHomeWasSent(t *testing.T) {
+	again := append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)
+	nothing := append([]string{"--to", "none_confirmed", "--all-steps"}, said...)
+	inBubble(t, onlyMessages, []string{"orders"}, func(b *bench) {
+		id := b.letter("{}", nil).ID
+		b.triage(0, "settle-effect", id, nothing...)
+		if _, err := b.cloud.AddFault(localstack.Fault{Service: "sqs", Operation: "SendMessageBatch", Times: 1, Do: "drop_after"}); err != nil {
+			t.Fatal(err)
+		}
+		b.want(3, again...)
+		b.triage(0, "settle-send", id, append([]string{"--to", "not-sent"}, said...)...)
+		b.sendAgain("orders-dlq", b.receive("orders"))
+		b.ok("intake", "--until-empty")
+		r := b.show(id)
+		if r.Effect.State != "unknown" || r.Decision.Action != "human_review" || len(r.Redrives) != 1 || r.Redrives[0].Outcome != "recurred" {
+			t.Errorf("it came home: %+v", r)
+		}
+		b.want(3, again...)
+		if b.receive("orders") != nil {
+			t.Error("it was sent again on what was said before")
+		}
+		// Somebody who looks now ends the doubt, and the next send has the next number.
+		b.triage(0, "settle-effect", id, nothing...)
+		b.ok(again...)
+		m := b.receive("orders")
+		if m == nil || !strings.Contains(aws.ToString(m.MessageAttributes["agent.redrive"].StringValue), `"n":2`) {
+			t.Errorf("sent %+v", m)
+		}
+	})
+}
+
+// The same of a task that somebody else sent once more: the second letter is the
+// death of another run.
+func TestAFurtherLetterIsAnotherRun(t *testing.T) {
+	again := append([]string{"redrive", "run", "--cause", "timeout"}, fixed...)
+	inBubble(t, onlyMessages, []string{"orders"}, func(b *bench) {
+		id := b.letter("{}", nil).ID
+		nothing := append([]string{"--to", "none_confirmed", "--all-steps"}, said...)
+		b.triage(0, "settle-effect", id, nothing...)
+		if r := b.letter("{}", nil); r.ID != id || r.Effect.State != "unknown" {
+			t.Errorf("%+v", r)
+		}
+		b.want(3, again...)
+		if b.receive("orders") != nil {
+			t.Error("it was sent on what was said before the second letter")
+		}
+		b.triage(0, "settle-effect", id, "--to", "confirmed", "--all-steps", "--reason", "looked", "--evidence", "ticket 8") // contradicts nobody
+		if r := b.show(id); r.Effect.State != "confirmed" {
+			t.Errorf("%+v", r)
 		}
 	})
 }
