@@ -194,7 +194,7 @@ func (s *session) holdList() *cobra.Command {
 				}
 				table := out.NewTable("ID", "STOPS", "UNTIL", "SINCE", "BY", "REASON")
 				for _, d := range docs {
-					until := "removed"
+					until := "it is removed"
 					if d.Until != nil {
 						until = *d.Until
 					}

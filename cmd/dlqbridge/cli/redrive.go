@@ -400,7 +400,7 @@ func (s *session) redriveRun() *cobra.Command {
 	var f selection
 	var dryRun, waitFor bool
 	cmd := &cobra.Command{
-		Use:   "run --cause CAUSE --fix KIND:TEXT --reason TEXT",
+		Use:   "run --cause CAUSE [--fix KIND:TEXT] --reason TEXT",
 		Short: "Send back what is safe",
 		Long: `Records the fix, authorises in your name exactly those records for which it is
 allowed, and sends them under the pace. All others are listed with their reason

@@ -536,10 +536,15 @@ func (s *session) redriveControl(verb string) *cobra.Command {
 		"continue": "Send what a paused job, or one whose process died, has left",
 		"cancel":   "End a job; what was not sent can be selected again",
 	}[verb]
+	example := map[string]string{
+		"pause":    "payments is slow again",
+		"continue": "payments is back",
+		"cancel":   "the deploy was rolled back",
+	}[verb]
 	cmd := &cobra.Command{
 		Use:     verb + " JOB",
 		Short:   short,
-		Example: `  dlqbridge redrive ` + verb + ` j_… --reason "payments is slow again"`,
+		Example: `  dlqbridge redrive ` + verb + ` j_… --reason "` + example + `"`,
 		Args:    jobKind.one,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := said("--reason", reason, dlqbridge.MaxReason, true, "whoever looks at the job must know why"); err != nil {

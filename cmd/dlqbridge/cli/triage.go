@@ -27,7 +27,8 @@ var verbHelp = map[dlqbridge.Verb]struct{ long, example string }{
 		`  dlqbridge triage investigate r_… --reason "ledger was unreachable"`,
 	},
 	dlqbridge.VerbSettleEffect: {
-		`States what really happened outside, from what you saw there. It speaks for what happened until now; each later send opens a new span.
+		`States what really happened outside, from what you saw there. It speaks for what happened until now; each later send opens a new span,
+and so does each further letter: it is the death of another run.
 
 What contradicts an earlier person's statement about the same step is refused. If
 that one was mistaken, --correct puts yours in its place: for one step, or with
