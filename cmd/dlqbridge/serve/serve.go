@@ -131,13 +131,14 @@ func (s *Server) Run(ctx context.Context) error {
 			return nil
 		}
 	})
-	unhook := context.AfterFunc(ctx, func() {
+	stopping := sync.OnceFunc(func() {
 		s.health.stopping()
 		s.o.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelInfo, "stopping")
 	})
+	unhook := context.AfterFunc(ctx, stopping)
 	defer unhook()
 	err = work.Wait()
-	s.health.stopping()
+	stopping() // what works may have seen the end before the hook did
 
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer cancel()
