@@ -44,8 +44,6 @@ type facts struct {
 	// said is what people stated about effects and nobody corrected, but for what
 	// a letter has overtaken.
 	said []Statement
-	// lastSend is when the last claim was made that stands.
-	lastSend time.Time
 	// cause is what a person corrected the cause to since the last failure.
 	cause dlqbridge.Cause
 	// fix is the fix recorded since the last failure.
@@ -126,15 +124,15 @@ func (f *facts) patched() bool {
 func (s *Subject) facts() facts {
 	f := facts{control: &s.Case.Control}
 	var before agreed // what counts again when a claim is released
-	var sendBefore time.Time
 	for i, m := range s.Case.History {
 		f.move = &s.Case.History[i]
 		if a := s.Case.Arrival(m.Arrival); m.Arrival != "" && a != nil {
 			late := m.Verb == dlqbridge.VerbReceive && m.From == dlqbridge.StatusRedriving
+			_, sent := sentBefore(s.Case.History[:i])
 			if late {
-				f.lastSend = time.Time{} // whose it is, nobody knows: not of the send that is out
+				sent = time.Time{} // whose it is, nobody knows: not of the send that is out
 			}
-			f.arrive(a)
+			f.arrive(a, sent)
 			// A late letter is not what the record is about: it is sent only if it
 			// carries the same payload, and else differs.
 			f.compensation = f.compensation || isCompensation(a) && !late
@@ -143,19 +141,16 @@ func (s *Subject) facts() facts {
 		case dlqbridge.VerbClaim:
 			before, f.agreed = f.agreed, agreed{[]string{f.payload()}, len(f.arrivals)}
 			f.sent = append(f.sent, f.payload())
-			sendBefore, f.lastSend = f.lastSend, m.At
 			f.unapprove()
 		case dlqbridge.VerbRelease:
 			f.agreed = before
 			f.sent = f.sent[:max(0, len(f.sent)-1)]
-			f.lastSend = sendBefore
 		case dlqbridge.VerbLapse, dlqbridge.VerbUnconfirmed:
 			f.unapprove()
 		default:
 		}
 		if m.To == dlqbridge.StatusAuthorized && (m.Verb == dlqbridge.VerbRelease || m.Verb == dlqbridge.VerbSettleSend) {
 			f.unused(m)
-			f.lastSend = sendBefore
 		}
 		if m.To.Closed() && !m.From.Closed() {
 			f.unapprove()
@@ -166,7 +161,8 @@ func (s *Subject) facts() facts {
 	if s.Arrival != nil {
 		f.fresh = true
 		if !slices.ContainsFunc(f.arrivals, func(a *dlqbridge.Arrival) bool { return a.Key == s.Arrival.Key }) {
-			f.arrive(s.Arrival)
+			_, sent := sentBefore(s.Case.History)
+			f.arrive(s.Arrival, sent)
 			f.compensation = f.compensation || isCompensation(s.Arrival)
 		}
 	}
@@ -191,10 +187,11 @@ func (s Subject) note(name string) *dlqbridge.Note {
 
 // arrive adds a letter, which is a failure. One that came back without its
 // tenant is of the record's: that is what stores are asked about and held against.
-func (f *facts) arrive(a *dlqbridge.Arrival) {
+// Sent is when the last send was claimed that stands.
+func (f *facts) arrive(a *dlqbridge.Arrival, sent time.Time) {
 	f.failed()
 	if len(f.arrivals) > 0 {
-		f.overtake()
+		f.overtake(sent)
 	}
 	if before := f.newest(); a.Task.Tenant == "" && before.Task.Tenant != "" {
 		own := *a
@@ -211,9 +208,9 @@ func (f *facts) arrive(a *dlqbridge.Arrival) {
 // and was right until then: it is the death of another run, which may have ended
 // later. That is so of one that a copy of ours began which was settled as not sent.
 // What a send of ours has overtaken already is kept to be shown; the fold knows.
-func (f *facts) overtake() {
+func (f *facts) overtake(sent time.Time) {
 	f.said = slices.DeleteFunc(slices.Clone(f.said), func(s Statement) bool {
-		return s.State == dlqbridge.EffectNone && s.AsOf.After(f.lastSend)
+		return s.State == dlqbridge.EffectNone && s.AsOf.After(sent)
 	})
 }
 

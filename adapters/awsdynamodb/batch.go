@@ -53,13 +53,11 @@ func (s *Store) putAll(ctx context.Context, writes []write) []error {
 	for i, w := range writes {
 		where := w.place()
 		n, twice := at[where]
-		if twice {
-			once[n] = w
-		} else {
+		if !twice {
 			n, at[where] = len(once), len(once)
 			once = append(once, w)
 		}
-		of[i] = n
+		once[n], of[i] = w, n
 	}
 	done := retry.Each(ctx, s.repeatable(), len(once), func(ctx context.Context, positions []int) []error {
 		todo := make([]write, len(positions))
